@@ -1,0 +1,1 @@
+"""Many draws, surely: engines, the ledger, progress events, the run folder."""

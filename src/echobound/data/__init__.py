@@ -1,0 +1,1 @@
+"""Records and what is done to them before a network sees them: reading, scaling, splitting."""

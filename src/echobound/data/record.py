@@ -1,0 +1,173 @@
+"""Record: one experiment, inputs and outputs sampled together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echobound.errors import DataError
+from echobound.files import digest
+
+__all__ = ["Record", "Signal", "as_records"]
+
+Signal = NDArray[np.float64]  # (time, channel)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One experiment: inputs `u` and outputs `y` sampled together, in time order.
+
+    Parameters
+    ----------
+    u, y
+        Signals ``(time, channel)``; one-dimensional arrays are one channel. Copied, and read-only afterwards.
+    sampling_time
+        Seconds between samples.
+    input_names, output_names
+        Channel names; ``u1, u2, ...`` and ``y1, y2, ...`` if not given.
+    input_units, output_units
+        Units for axes and tables; empty if not given.
+    name
+        What to call the experiment in messages.
+
+    Examples
+    --------
+    >>> record = Record(u=[0.0, 1.0, 1.0], y=[0.0, 0.0, 0.5], sampling_time=10.0)
+    >>> len(record), record.inputs, record.outputs, record.output_names
+    (3, 1, 1, ('y1',))
+    """
+
+    u: Signal
+    y: Signal
+    sampling_time: float = 1.0
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
+    input_units: tuple[str, ...] = ()
+    output_units: tuple[str, ...] = ()
+    name: str = "record"
+
+    def __post_init__(self) -> None:
+        for side, letter in (("input", "u"), ("output", "y")):
+            signal = _signal(getattr(self, letter), f"{side}s of {self.name}")
+            names = tuple(getattr(self, f"{side}_names")) or tuple(
+                f"{letter}{i}" for i in range(1, signal.shape[1] + 1)
+            )
+            units = tuple(getattr(self, f"{side}_units")) or ("",) * signal.shape[1]
+            if len(names) != signal.shape[1] or len(units) != signal.shape[1]:
+                raise DataError(
+                    f"{self.name} has {signal.shape[1]} {side}s but {len(names)} {side} names and {len(units)} units:"
+                    " give one for each channel"
+                )
+            _require_finite(signal, names, self.name)
+            object.__setattr__(self, letter, signal)
+            object.__setattr__(self, f"{side}_names", names)
+            object.__setattr__(self, f"{side}_units", units)
+        if len(self.u) != len(self.y):
+            raise DataError(
+                f"{self.name} has {len(self.u)} input samples but {len(self.y)} output samples: they must be as many"
+            )
+        if not (np.isfinite(self.sampling_time) and self.sampling_time > 0):
+            raise DataError(f"the sampling time must be a positive number of seconds, got {self.sampling_time}")
+        object.__setattr__(self, "sampling_time", float(self.sampling_time))
+
+    def __len__(self) -> int:
+        return len(self.u)
+
+    @property
+    def inputs(self) -> int:
+        """Number of input channels."""
+        return int(self.u.shape[1])
+
+    @property
+    def outputs(self) -> int:
+        """Number of output channels."""
+        return int(self.y.shape[1])
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """Sample times in seconds, from 0."""
+        return np.arange(len(self), dtype=np.float64) * self.sampling_time
+
+    def part(self, start: int, stop: int, name: str | None = None) -> Record:
+        """Return samples `start` to `stop` (exclusive) as a record of its own.
+
+        Examples
+        --------
+        >>> len(Record(u=[1.0, 2.0, 3.0], y=[0.0, 0.0, 1.0]).part(1, 3))
+        2
+        """
+        return replace(self, u=self.u[start:stop], y=self.y[start:stop], name=name or self.name)
+
+    def identity(self) -> dict[str, Any]:
+        """What the digest of the data covers: arrays, names, units and sampling time (not `name`)."""
+        return {
+            "u": self.u,
+            "y": self.y,
+            "sampling_time": self.sampling_time,
+            "names": [list(self.input_names), list(self.output_names)],
+            "units": [list(self.input_units), list(self.output_units)],
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over arrays, names, units and sampling time."""
+        return digest(self.identity())
+
+
+def as_records(records: Record | Iterable[Record], what: str = "training") -> tuple[Record, ...]:
+    """Return one or several experiments as a tuple, after checking that they fit together.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 0.5])
+    >>> len(as_records([one, one]))
+    2
+    """
+    several = (records,) if isinstance(records, Record) else tuple(records)
+    if not several or not all(isinstance(record, Record) for record in several):
+        raise DataError(f"{what} data must be a Record or a non-empty list of Records")
+    first = several[0]
+    for other in several[1:]:
+        if other.input_names != first.input_names or other.output_names != first.output_names:
+            raise DataError(
+                f"the experiments must have the same channels: {first.name} has {_channels(first)},"
+                f" {other.name} has {_channels(other)}"
+            )
+        if not np.isclose(other.sampling_time, first.sampling_time, rtol=1e-6, atol=0):
+            raise DataError(
+                f"the experiments must have one sampling time: {first.name} has {first.sampling_time} s,"
+                f" {other.name} has {other.sampling_time} s: resample one of them"
+            )
+    return several
+
+
+def _channels(record: Record) -> str:
+    return f"{', '.join(record.input_names)} -> {', '.join(record.output_names)}"
+
+
+def _signal(values: ArrayLike, what: str) -> Signal:
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers: {error}") from None
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.size == 0:
+        raise DataError(f"{what} must be a non-empty array (time, channel), got shape {array.shape}")
+    array.flags.writeable = False
+    return array
+
+
+def _require_finite(signal: Signal, names: Sequence[str], where: str) -> None:
+    bad = np.argwhere(~np.isfinite(signal))
+    if len(bad):
+        row, column = bad[0]
+        more = f" ({len(bad)} such values in all)" if len(bad) > 1 else ""
+        raise DataError(
+            f"{where}: column {names[column]!r} holds {signal[row, column]} at sample {row + 1}{more}:"
+            " numbers are needed everywhere, so repair or cut the record there"
+        )

@@ -1,0 +1,1 @@
+"""Simulated plants and excitation signals; the pH neutralisation process of the paper."""

@@ -1,0 +1,1 @@
+"""The theory: bounds, the law of the violation probability, certificates, verification. Numbers in, statements out."""

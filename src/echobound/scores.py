@@ -1,0 +1,156 @@
+"""Scores: pure functions of (measured, simulated), each with its direction.
+
+Signals have the shape ``(time, channel)``; simulated signals may carry leading axes (several networks at once),
+which the score keeps. Only the scored samples are passed in: the washout is gone, and the mean in FIT is theirs.
+
+A simulated signal that is not finite has diverged: it scores worst (``-inf`` for a score to maximise, ``inf`` for one
+to minimise). Finite signals score what they score, however large: the norms are scaled so that they do not overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.errors import InputError
+
+__all__ = [
+    "Direction",
+    "Score",
+    "fit",
+    "fit_per_output",
+    "get_score",
+    "register_score",
+    "rmse",
+    "rmse_per_output",
+]
+
+Array = NDArray[np.float64]
+Direction = Literal["max", "min"]
+
+
+def _rms(error: Array) -> Array:
+    """Root mean square over time, free of overflow and underflow."""
+    size = np.abs(error).max(axis=-2, keepdims=True)
+    scale = np.where(size > 0, size, 1.0)
+    with np.errstate(invalid="ignore"):  # inf / inf: not finite, which is what the caller looks for
+        mean_square = np.mean(np.square(error / scale), axis=-2)
+    return np.asarray(scale[..., 0, :] * np.sqrt(mean_square))
+
+
+def rmse_per_output(measured: Array, simulated: Array) -> Array:
+    """Root-mean-square error of each output, in its own unit; ``inf`` where the simulation diverged.
+
+    Examples
+    --------
+    >>> rmse_per_output(np.array([[1.0, 0.0], [3.0, 4.0]]), np.zeros((2, 2))).round(3).tolist()
+    [2.236, 2.828]
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = _rms(np.asarray(simulated) - measured)
+    return np.where(np.isfinite(value), value, np.inf)
+
+
+def fit_per_output(measured: Array, simulated: Array) -> Array:
+    """FIT of each output in per cent, as MATLAB's ``compare``: 100 (1 - ||y - yhat|| / ||y - mean(y)||).
+
+    Examples
+    --------
+    >>> y = np.array([[0.0], [1.0], [2.0]])
+    >>> fit_per_output(y, y).tolist(), fit_per_output(y, np.ones((3, 1))).tolist()
+    ([100.0], [0.0])
+    """
+    spread = _rms(measured - measured.mean(axis=0))
+    return 100.0 * (1.0 - rmse_per_output(measured, simulated) / spread)
+
+
+def rmse(measured: Array, simulated: Array) -> Array:
+    """Root-mean-square error, pooled over outputs by root mean square."""
+    return np.asarray(_rms(rmse_per_output(measured, simulated)[..., :, None])[..., 0])
+
+
+def fit(measured: Array, simulated: Array) -> Array:
+    """FIT in per cent, mean over outputs."""
+    return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A named score and its direction.
+
+    Parameters
+    ----------
+    name
+        How certificates, tables and the command line call it.
+    function
+        ``function(measured, simulated) -> float``; signals are ``(time, channel)``.
+    direction
+        ``"max"`` if larger is better, ``"min"`` if smaller is better.
+    unit
+        Printed after the value.
+
+    Examples
+    --------
+    >>> peak = Score("peak error", lambda y, yhat: abs(y - yhat).max(), "min")
+    >>> peak(np.array([[1.0], [2.0]]), np.array([[1.0], [2.5]]))
+    0.5
+    >>> peak(np.array([[1.0], [2.0]]), np.array([[1.0], [np.nan]]))
+    inf
+    """
+
+    name: str
+    function: Callable[[Array, Array], object]
+    direction: Direction
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("max", "min"):
+            raise InputError(f"the direction of score {self.name!r} must be 'max' or 'min', got {self.direction!r}")
+
+    @property
+    def worst(self) -> float:
+        """The score of a network that diverged."""
+        return -np.inf if self.direction == "max" else np.inf
+
+    def __call__(self, measured: Array, simulated: Array) -> float:
+        """Score one simulated signal; a non-finite one, or a score that is NaN, scores worst."""
+        if not np.isfinite(simulated).all():
+            return self.worst
+        value = float(self.function(measured, simulated))  # type: ignore[arg-type]  # whatever a user returns
+        return self.worst if np.isnan(value) else value
+
+
+_REGISTRY: dict[str, Score] = {}
+
+
+def register_score(score: Score) -> Score:
+    """Make a score known by its name, so that files and the command line can refer to it.
+
+    Examples
+    --------
+    >>> bias = register_score(Score("bias", lambda y, yhat: abs((y - yhat).mean()), "min"))
+    >>> get_score("bias") is bias
+    True
+    """
+    known = _REGISTRY.get(score.name)
+    if known is not None and known != score:
+        raise InputError(f"there is a score named {score.name!r} already: choose another name")
+    _REGISTRY[score.name] = score
+    return score
+
+
+def get_score(name: str | Score) -> Score:
+    """Look a score up by name; a `Score` is returned as it is."""
+    if isinstance(name, Score):
+        return name
+    if name not in _REGISTRY:
+        raise InputError(f"unknown score {name!r}: known are {', '.join(sorted(_REGISTRY))}; register_score adds one")
+    return _REGISTRY[name]
+
+
+register_score(Score("fit", fit, "max", "%"))
+register_score(Score("rmse", rmse, "min"))
