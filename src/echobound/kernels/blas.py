@@ -1,0 +1,42 @@
+"""One BLAS thread for each worker: parallelism is over networks, and BLAS threads would fight with it.
+
+It is also what makes rows independent of the number of workers: a product cut among threads is summed in another order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+__all__ = ["one_blas_thread"]
+
+_lock = threading.Lock()
+_inside = 0
+_limits: Any = None
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks through all loaded libraries, so once is enough
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread while anybody is inside; the last one out restores what was before."""
+    global _inside, _limits
+    with _lock:
+        if _inside == 0:
+            _limits = _controller().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limits.restore_original_limits()

@@ -1,0 +1,84 @@
+"""BLAS and LAPACK for compiled code: the routines of SciPy, called by address.
+
+Numba's own `np.linalg` copies its arguments, forms A'A by `dgemm` (twice the work of `dsyrk`) and raises where a
+factorisation fails. Here the routines get pointers, and say by `info` how it went. Addresses are arguments of the
+compiled functions, not constants in them, so that compiled code can be cached on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import get_cython_function_address, intrinsic
+
+__all__ = ["ADDRESSES", "cholesky", "gram_update", "triangle_solve"]
+
+ADDRESSES = np.array(
+    [
+        get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"),
+        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrf"),
+        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrs"),
+    ],
+    dtype=np.int64,
+)
+"""Addresses of dsyrk, dpotrf and dpotrs in this process."""
+
+
+@intrinsic
+def call(typingctx: Any, address: Any, pointers: Any) -> Any:
+    """Call a Fortran routine: every argument is a pointer, given as an integer."""
+    signature = types.void(types.int64, types.UniTuple(types.int64, len(pointers)))
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        routine_type = ir.FunctionType(ir.VoidType(), [pointer] * len(signature.args[1]))
+        routine = builder.inttoptr(args[0], routine_type.as_pointer())
+        values = [builder.extract_value(args[1], i) for i in range(len(signature.args[1]))]
+        builder.call(routine, [builder.inttoptr(value, pointer) for value in values])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+# Arguments that Fortran wants by pointer lie in these work arrays, which the caller owns: an array made inside would
+# be freed before the call, since only its address is used.
+#   ints: n, k, lda, info, ... as int32;  reals: alpha, beta;  flags: characters
+
+
+@njit(cache=True, nogil=True)
+def gram_update(addresses, ints, reals, flags, block, rows, gram):
+    """gram += block[:rows].T @ block[:rows], upper triangle in Fortran's eyes (the lower one in C's)."""
+    p = block.shape[1]
+    ints[0], ints[1], ints[2] = p, rows, p
+    reals[0], reals[1] = 1.0, 1.0
+    flags[0], flags[1] = ord("U"), ord("N")
+    i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
+    call(
+        addresses[0],
+        (f, f + 1, i, i + 4, r, block.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
+    )
+
+
+@njit(cache=True, nogil=True)
+def cholesky(addresses, ints, flags, matrix, p):
+    """Factorise the leading p x p part in place; return whether it was positive definite."""
+    ints[0], ints[1], ints[2] = p, matrix.shape[1], 0
+    flags[0] = ord("U")
+    i, f = ints.ctypes.data, flags.ctypes.data
+    call(addresses[1], (f, i, matrix.ctypes.data, i + 4, i + 8))
+    return ints[2] == 0
+
+
+@njit(cache=True, nogil=True)
+def triangle_solve(addresses, ints, flags, matrix, p, rhs):
+    """Solve with the factor made by `cholesky`; each row of `rhs` is a right-hand side and becomes its solution."""
+    ints[0], ints[1], ints[2], ints[3], ints[4] = p, rhs.shape[0], matrix.shape[1], rhs.shape[1], 0
+    flags[0] = ord("U")
+    i, f = ints.ctypes.data, flags.ctypes.data
+    call(
+        addresses[2],
+        (f, i, i + 4, matrix.ctypes.data, i + 8, rhs.ctypes.data, i + 12, i + 16),
+    )

@@ -1,0 +1,199 @@
+"""Problem: everything that turns a draw into a row. A fold says what is trained on and what is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.data.checks import require_longer_than_washout, require_varying_outputs
+from echobound.data.record import Record, Signal, as_records
+from echobound.data.scaling import Scaling
+from echobound.draws import SEARCH, Words, draw_key, unit, words
+from echobound.errors import DataError, InputError
+from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
+from echobound.scores import Score
+
+__all__ = ["Fold", "Problem", "Segment", "hold_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Samples `start` to `stop` (exclusive) of record number `record`; the first `washout` do not count."""
+
+    record: int
+    start: int
+    stop: int
+    washout: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop or not 0 <= self.washout < self.stop - self.start:
+            raise DataError(
+                f"washout={self.washout} must be shorter than the record ({self.stop - self.start} samples):"
+                " shorten it or give more data"
+            )
+
+    @property
+    def counted(self) -> int:
+        """Samples that are trained on or scored."""
+        return self.stop - self.start - self.washout
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What is trained on, and what is scored."""
+
+    training: tuple[Segment, ...]
+    scored: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldData:
+    """A fold's signals, scaled: one array for each segment."""
+
+    scaling: Scaling
+    training: tuple[tuple[Signal, Signal], ...]
+    scored: tuple[tuple[Signal, Signal], ...]
+    output_spread: NDArray[np.float64]  # standard deviation of each scaled training output
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data, law and scores: what `evaluate(problem, indices)` needs to turn indices into rows.
+
+    Parameters
+    ----------
+    records
+        The experiments that the folds refer to.
+    folds
+        A hold-out is one fold; of several, a score is the mean.
+    law
+        What is drawn.
+    scores
+        The first selects.
+    seed, stream, family
+        With an index, they name a draw.
+    horizon
+        None scores the free run; k scores the prediction k samples ahead.
+    """
+
+    records: tuple[Record, ...]
+    folds: tuple[Fold, ...]
+    law: ReservoirLaw
+    scores: tuple[Score, ...]
+    seed: int = 0
+    stream: int = SEARCH
+    family: int = 0
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.folds or not self.scores:
+            raise InputError("a problem needs at least one fold and one score")
+        if self.horizon is not None and self.horizon < 1:
+            raise InputError(f"the horizon must be at least 1 sample, got {self.horizon}")
+
+    @property
+    def inputs(self) -> int:
+        """Number of input channels."""
+        return self.records[0].inputs
+
+    @property
+    def outputs(self) -> int:
+        """Number of output channels."""
+        return self.records[0].outputs
+
+    def on(self, stream: int | None = None, family: int | None = None) -> Problem:
+        """The same problem for another stream or family of draws."""
+        return replace(
+            self,
+            stream=self.stream if stream is None else stream,
+            family=self.family if family is None else family,
+        )
+
+    def key(self, index: int) -> Words:
+        """Key of draw `index`."""
+        return draw_key(self.seed, self.stream, self.family, index)
+
+    def signals(self, segment: Segment) -> tuple[Signal, Signal]:
+        """Inputs and outputs of a segment, in the data's own units."""
+        record = self.records[segment.record]
+        return record.u[segment.start : segment.stop], record.y[segment.start : segment.stop]
+
+    @cached_property
+    def measured(self) -> tuple[Signal, ...]:
+        """For each fold the outputs that are scored, in the data's own units."""
+        return tuple(
+            np.concatenate([self.signals(segment)[1][segment.washout :] for segment in fold.scored])
+            for fold in self.folds
+        )
+
+    @cached_property
+    def _scaled(self) -> dict[tuple[int, str], FoldData]:
+        return {}
+
+    def scaled(self, fold: int, kind: str) -> FoldData:
+        """A fold's data, scaled in one of the ways a law can draw; fitted on its training segments."""
+        if (fold, kind) not in self._scaled:  # two threads may both compute it; they get the same
+            self._scaled[fold, kind] = self._scale(self.folds[fold], kind)
+        return self._scaled[fold, kind]
+
+    def _scale(self, fold: Fold, kind: str) -> FoldData:
+        parts = [self.records[s.record].part(s.start, s.stop) for s in fold.training]
+        scaling = Scaling.fit(kind, parts)
+        training = _apply(scaling, (self.signals(s) for s in fold.training))
+        return FoldData(
+            scaling=scaling,
+            training=training,
+            scored=_apply(scaling, (self.signals(s) for s in fold.scored)),
+            output_spread=np.concatenate([y for _, y in training]).std(axis=0),
+        )
+
+    def fed_back(self, index: int, hyper: Hyperparameters, data: FoldData) -> list[Signal]:
+        """Outputs as they are fed back in training: measured, with the draw's training noise.
+
+        The noise is uniform with the standard deviation asked for; its words run on from segment to segment.
+        """
+        if hyper.training_noise == 0:
+            return [y for _, y in data.training]
+        lengths = [len(y) for _, y in data.training]
+        levels = unit(words(self.key(index), NOISE, sum(lengths) * self.outputs)).reshape(-1, self.outputs)
+        noise = (np.sqrt(3.0) * hyper.training_noise) * data.output_spread * (2.0 * levels - 1.0)
+        ends = np.cumsum(lengths)
+        return [y + noise[end - len(y) : end] for (_, y), end in zip(data.training, ends, strict=True)]
+
+
+def hold_out(
+    training: Record | Iterable[Record],
+    validation: Record | Iterable[Record],
+    *,
+    law: ReservoirLaw,
+    scores: Sequence[Score],
+    washout: int = 100,
+    seed: int = 0,
+    horizon: int | None = None,
+) -> Problem:
+    """The problem of training on some experiments and scoring on others.
+
+    Examples
+    --------
+    >>> from echobound.network import paper
+    >>> from echobound.scores import get_score
+    >>> record = Record(u=np.sin(np.arange(50.0)), y=np.cos(np.arange(50.0)))
+    >>> problem = hold_out(record, record, law=paper(10), scores=[get_score("fit")], washout=10)
+    >>> problem.measured[0].shape
+    (40, 1)
+    """
+    first, second = as_records(training, "training"), as_records(validation, "validation")
+    require_longer_than_washout(first, washout, "training")
+    require_varying_outputs(second, washout, "validation")
+    records = as_records((*first, *second))
+    segments = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(records))
+    fold = Fold(training=segments[: len(first)], scored=segments[len(first) :])
+    return Problem(records, (fold,), law, tuple(scores), seed=seed, horizon=horizon)
+
+
+def _apply(scaling: Scaling, signals: Iterable[tuple[Signal, Signal]]) -> tuple[tuple[Signal, Signal], ...]:
+    return tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in signals)

@@ -1,0 +1,89 @@
+"""The state equation run over a segment of data, in scaled units and plain NumPy: this says what is right.
+
+Time runs from k = 0; before that, the first sample is held. ``x(k)`` is the state *before* sample k enters, so that
+y(k) = W_out phi(k) with phi(k) = [x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.data.record import Signal
+from echobound.network.law import Hyperparameters
+from echobound.network.reservoir import Reservoir
+
+__all__ = ["features", "free_run", "predictions", "teacher_states"]
+
+Matrix = NDArray[np.float64]
+
+
+def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:
+    """States x(0) .. x(K-1) forced by measured inputs and outputs, from x = 0 at `padding` steps before the start."""
+    drive = reservoir.drive(u)
+    x = np.zeros(reservoir.order)
+    for _ in range(padding):
+        x = reservoir.step(x, drive[0], y[0])
+    states = np.empty((len(u), reservoir.order))
+    for k in range(len(u)):
+        states[k] = x
+        x = reservoir.step(x, drive[k], y[k])
+    return states
+
+
+def features(
+    hyper: Hyperparameters, states: Matrix, u: Signal, y: Signal, times: NDArray[np.int64], before: Signal
+) -> Matrix:
+    """Rows phi(k) at the given times; ``states[i]`` belongs to ``times[i]``, `before` is y before the start."""
+    parts = [states]
+    parts += [_delayed(u, times, delay, u[0]) for delay in range(1, hyper.input_delays + 1)]
+    if hyper.present_input:
+        parts.append(u[times])
+    parts += [_delayed(y, times, delay, before) for delay in range(1, hyper.output_delays + 1)]
+    if hyper.constant:
+        parts.append(np.ones((len(times), 1)))
+    return np.concatenate(parts, axis=1)
+
+
+def _delayed(signal: Signal, times: NDArray[np.int64], delay: int, before: Signal) -> Signal:
+    return np.where((times >= delay)[:, None], signal[np.maximum(times - delay, 0)], before)
+
+
+def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0) -> Signal:
+    """Outputs at k = washout .. K-1 with the model's own outputs fed back; before that the measured `y` are.
+
+    Only the first `washout` rows of `y` are used (and its first row for the time before the start).
+    """
+    hyper, drive = reservoir.hyper, reservoir.drive(u)
+    fed = np.zeros((len(u), readout.shape[0]))
+    fed[:washout] = y[:washout]
+    x = np.zeros(reservoir.order)
+    for _ in range(padding):
+        x = reservoir.step(x, drive[0], y[0])
+    # A diverging run overflows to inf and then NaN; that is its result, not an error.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(len(u)):
+            if k >= washout:
+                fed[k] = readout @ features(hyper, x[None], u, fed, np.array([k]), y[0])[0]
+            x = reservoir.step(x, drive[k], fed[k])
+    return fed[washout:]
+
+
+def predictions(
+    reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int = 0
+) -> Signal:
+    """Outputs at k = washout .. K-1, each predicted from the measured outputs up to k - horizon."""
+    states = teacher_states(reservoir, u, y, padding)
+    drive = reservoir.drive(u)
+    ends = np.arange(washout, len(u))
+    result = np.empty((len(ends), y.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for position, end in enumerate(ends):
+            first = max(int(end) - horizon + 1, 0)
+            fed = y[: end + 1].copy()
+            x = states[first]
+            for k in range(first, int(end) + 1):
+                fed[k] = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
+                x = reservoir.step(x, drive[k], fed[k])
+            result[position] = fed[end]
+    return result

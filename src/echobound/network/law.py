@@ -1,0 +1,233 @@
+"""ReservoirLaw: what is drawn. Everything that makes one scenario differ from another comes from here."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from echobound.data.scaling import SCALINGS
+from echobound.draws import Words, unit, words
+from echobound.errors import InputError
+from echobound.network.distribution import Choice, LogUniform, Uniform, Value, extremes, from_json, settle, to_json
+
+__all__ = ["Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
+
+Pattern = Literal["diagonals", "random"]
+
+# Regions of a draw's words (see echobound.draws), one for each thing that is drawn.
+HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """The numbers of one draw, settled: what `ReservoirLaw` leaves to chance, and what it fixes."""
+
+    order: int
+    norm: float
+    input_scale: float
+    feedback_scale: float
+    bias_scale: float
+    leak: float
+    leak_spread: float
+    input_delays: int
+    present_input: bool
+    output_delays: int
+    constant: bool
+    training_noise: float
+    scaling: str
+
+    def columns(self, inputs: int, outputs: int) -> int:
+        """Number of columns of the least-squares problem.
+
+        The readout sees, in this order, x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m) and a constant.
+        """
+        delayed = (self.input_delays + self.present_input) * inputs + self.output_delays * outputs
+        return self.order + delayed + self.constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservoirLaw:
+    """The distribution from which networks are drawn. The defaults give the paper's model.
+
+    Each of the fields up to `scaling` is a constant or a distribution (`Uniform`, `LogUniform`, `Choice`); the
+    others are the same for all draws. A certificate speaks of one law.
+
+    Parameters
+    ----------
+    order
+        Number of states n.
+    norm
+        Spectral norm of W_x, below 1.
+    input_scale, feedback_scale, bias_scale
+        W_u, W_y and the bias are uniform in [-scale, scale].
+    leak
+        Leak rate a in (0, 1]: x(k+1) = (1 - a) x(k) + a tanh(...).
+    leak_spread
+        Each unit's leak rate is multiplied by 10**U(-spread, spread) and cut at 1.
+    input_delays, present_input, output_delays, constant
+        What the readout sees besides the state: u(k-1..k-d), u(k), y(k-1..k-m), a constant.
+    training_noise
+        Noise on the measured y that is fed back in training, in standard deviations of y.
+    scaling
+        ``"minmax"`` to [0, 1], ``"standard"`` or ``"none"``, fitted on training data.
+    nonzeros
+        Non-zero elements in each row of W_x.
+    pattern
+        Where they are: on cyclic ``"diagonals"`` with random offsets (the default: as good, and made for the
+        machine), or freely ``"random"`` in each row.
+    padding
+        The first sample of a segment is held for this many steps before it, so that the state can settle.
+    ridges
+        Relative ridge, times trace(Phi' Phi) / columns; of several, the best on validation is kept; 0 is the
+        minimum-norm solution.
+    name
+        How certificates call the law.
+
+    Examples
+    --------
+    >>> law = ReservoirLaw(order=50, norm=Uniform(0.5, 0.99))
+    >>> ReservoirLaw.from_dict(law.to_dict()) == law
+    True
+    """
+
+    order: Value
+    norm: Value = 0.99
+    input_scale: Value = 1.0
+    feedback_scale: Value = 1.0
+    bias_scale: Value = 0.0
+    leak: Value = 1.0
+    leak_spread: Value = 0.0
+    input_delays: Value = 1
+    present_input: Value = False
+    output_delays: Value = 0
+    constant: Value = False
+    training_noise: Value = 0.0
+    scaling: Value = "minmax"
+    nonzeros: int = 10
+    pattern: Pattern = "diagonals"
+    padding: int = 0
+    ridges: tuple[float, ...] = (1e-8,)
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ridges", tuple(np.atleast_1d(np.asarray(self.ridges, dtype=float)).tolist()))
+        for name, low, high, text in _RANGES:
+            for value in extremes(getattr(self, name)):
+                if isinstance(value, str) or not low <= value <= high:
+                    raise InputError(f"{name} must be {text}, got {value}")
+        for value in extremes(self.scaling):
+            if value not in SCALINGS:
+                raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {value!r}")
+        if self.pattern not in ("diagonals", "random"):
+            raise InputError(f"pattern must be 'diagonals' or 'random', got {self.pattern!r}")
+        if self.nonzeros < 1 or self.padding < 0:
+            raise InputError(f"nonzeros must be >= 1 and padding >= 0, got {self.nonzeros} and {self.padding}")
+        if not self.ridges or not all(0 <= ridge < math.inf for ridge in self.ridges):
+            raise InputError(f"ridges must be one or more numbers >= 0, got {self.ridges}")
+
+    def settle(self, key: Words) -> Hyperparameters:
+        """Settle the hyper-parameters of one draw.
+
+        Each field has four words of its own (block number = position of the field), so that changing the
+        distribution of one field leaves the others as they were.
+        """
+        units = unit(words(key, HYPER, 4 * len(_DRAWN))).reshape(-1, 4).tolist()
+        settled = {
+            field.name: _CASTS[str(field.type)](settle(getattr(self, field.name), units[position]))
+            for position, field in enumerate(_DRAWN)
+        }
+        return Hyperparameters(**settled)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: list(v) if name == "ridges" else to_json(v) for name, v in values.items()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ReservoirLaw:
+        """Inverse of `to_dict`; unknown or missing fields are refused."""
+        known = {field.name for field in fields(cls)}
+        if set(content) != known:
+            raise InputError(f"a law has the fields {', '.join(sorted(known))}, got {', '.join(sorted(content))}")
+        values: dict[str, Any] = {name: v if name == "ridges" else from_json(v) for name, v in content.items()}
+        return cls(**values)
+
+
+_DRAWN = fields(Hyperparameters)
+# An order drawn from a continuous distribution is rounded to the nearest integer.
+_CASTS: dict[str, Any] = {"int": lambda value: math.floor(float(value) + 0.5), "float": float, "bool": bool, "str": str}
+_RANGES = (
+    ("order", 1, 2**31, "an integer of at least 1"),
+    ("norm", 1e-12, math.nextafter(1.0, 0.0), "above 0 and below 1, so that the reservoir forgets its initial state"),
+    ("input_scale", 0, math.inf, "at least 0"),
+    ("feedback_scale", 0, math.inf, "at least 0"),
+    ("bias_scale", 0, math.inf, "at least 0"),
+    ("leak", 1e-12, 1, "above 0 and at most 1"),
+    ("leak_spread", 0, 6, "from 0 to 6 decades"),
+    ("input_delays", 0, 10_000, "from 0 to 10000 samples"),
+    ("present_input", 0, 1, "true or false"),
+    ("output_delays", 0, 10_000, "from 0 to 10000 samples"),
+    ("constant", 0, 1, "true or false"),
+    ("training_noise", 0, math.inf, "at least 0 standard deviations"),
+)
+
+
+def paper(order: int = 200) -> ReservoirLaw:
+    """The paper's law: the order is given, everything else is fixed.
+
+    Examples
+    --------
+    >>> paper(order=50).norm
+    0.99
+    """
+    return ReservoirLaw(order=order, name="paper")
+
+
+def broad(order: Value | None = None) -> ReservoirLaw:
+    """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
+
+    Examples
+    --------
+    >>> broad().ridges
+    (1e-10, 1e-08, 1e-06, 0.0001)
+    """
+    return ReservoirLaw(
+        order=LogUniform(100, 300) if order is None else order,
+        norm=Uniform(0.3, 0.99),
+        input_scale=LogUniform(0.05, 3.0),
+        feedback_scale=Choice((0.0, LogUniform(0.03, 2.0)), weights=(0.1, 0.9)),
+        bias_scale=LogUniform(0.05, 2.0),
+        leak=LogUniform(0.03, 1.0),
+        leak_spread=Choice((0.0, 0.5)),
+        input_delays=Choice((1, 2, 5, 10, 20)),
+        present_input=True,
+        output_delays=Choice((0, 1, 2, 2)),
+        constant=True,
+        training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
+        scaling=Choice(("standard", "minmax")),
+        padding=100,
+        ridges=(1e-10, 1e-8, 1e-6, 1e-4),
+        name="broad",
+    )
+
+
+def get_law(law: str | ReservoirLaw, order: int | None = None) -> ReservoirLaw:
+    """Look a law up by name; a `ReservoirLaw` is returned as it is, or with the order given.
+
+    Examples
+    --------
+    >>> get_law("paper", order=100).order
+    100
+    """
+    if isinstance(law, ReservoirLaw):
+        return law if order is None else dataclasses.replace(law, order=order)
+    if law == "paper":
+        return paper() if order is None else paper(order)
+    if law == "broad":
+        return broad(order)
+    raise InputError(f"unknown law {law!r}: known are broad, paper; or give a ReservoirLaw")

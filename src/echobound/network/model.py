@@ -1,0 +1,235 @@
+"""EchoStateNetwork: the model that comes out, with its scaling, and what it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echobound.data.checks import require_longer_than_washout
+from echobound.data.record import Record, Signal
+from echobound.data.scaling import Scaling
+from echobound.errors import DamagedFile, DataError, InputError
+from echobound.files import digest, read_npz, write_npz
+from echobound.network.dynamics import free_run, predictions
+from echobound.network.law import Hyperparameters
+from echobound.network.reservoir import Reservoir
+from echobound.network.stability import Stability, stability
+
+__all__ = ["EchoStateNetwork", "Simulation"]
+
+FORMAT = 1
+PLAIN = ("washout", "padding", "sampling_time", "input_names", "output_names", "input_units", "output_units")
+ARRAYS = ("columns", "values", "W_u", "W_y", "bias", "leak")
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated or predicted output and how it was started.
+
+    Parameters
+    ----------
+    y
+        Outputs ``(time, channel)`` in the data's own units, for samples `first`, `first` + 1, ...
+    first
+        Sample of the input to which the first row belongs.
+    start
+        In words, how the simulation was started.
+    """
+
+    y: Signal
+    first: int
+    start: str
+
+
+@dataclass(frozen=True, eq=False)
+class EchoStateNetwork:
+    """A trained echo state network.
+
+    Parameters
+    ----------
+    reservoir
+        The drawn state equation.
+    readout
+        W_out ``(output, column)``, in scaled units.
+    scaling
+        Fitted on the training data; applied on the way in, undone on the way out.
+    washout
+        Samples during which the measured output is fed back before a free run starts.
+    padding
+        Steps for which the first sample is held before a record starts.
+    sampling_time, input_names, output_names, input_units, output_units
+        As in the training record.
+    training_mean
+        Mean output of the training data: where a simulation without measured outputs starts.
+    origin
+        Law, seed, stream, family, index and ridge: from which the network can be drawn again.
+    """
+
+    reservoir: Reservoir
+    readout: NDArray[np.float64]
+    scaling: Scaling
+    washout: int
+    padding: int
+    sampling_time: float
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    input_units: tuple[str, ...]
+    output_units: tuple[str, ...]
+    training_mean: NDArray[np.float64]
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def order(self) -> int:
+        """Number of states."""
+        return self.reservoir.order
+
+    @cached_property
+    def stability(self) -> Stability:
+        """Whether ||W_x|| < 1, by an exact singular value decomposition, and what follows."""
+        return stability(self.reservoir)
+
+    def simulate(
+        self, inputs: Record | ArrayLike, *, initial: ArrayLike | None = None, washout: int | None = None
+    ) -> Simulation:
+        """Simulate in free run: the model's own outputs are fed back.
+
+        Parameters
+        ----------
+        inputs
+            A record, or inputs ``(time, channel)``.
+        initial
+            Measured outputs of the first samples, fed back instead of the model's during these. Without it, a record's
+            own outputs serve for `washout` samples; without a record, the run starts from the training mean.
+        washout
+            How many of a record's outputs are used; the model's own washout if not given.
+
+        Returns
+        -------
+        Simulation
+            The outputs after the teacher-forced samples, and how the run was started.
+        """
+        u = self._inputs(inputs)
+        if initial is None and isinstance(inputs, Record):
+            washout = self.washout if washout is None else washout
+            require_longer_than_washout(inputs, washout, "simulated")
+            initial = inputs.y[: max(washout, 1)]
+            start = f"free run after {washout} samples with measured outputs fed back"
+        elif initial is not None:
+            initial = self._outputs(initial)
+            washout = len(initial)
+            start = f"free run after {washout} given initial outputs"
+        else:
+            initial, washout = self.training_mean[None], 0
+            start = "free run from the training mean of the outputs"
+        y = self.scaling.outputs(self._outputs(initial))
+        if washout >= len(u):
+            raise DataError(f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer")
+        # Without measured outputs the state has no washout to settle in: hold the first sample instead.
+        padding = self.padding if washout else max(self.padding, self.washout)
+        scaled = free_run(self.reservoir, self.readout, self.scaling.inputs(u), y, washout, padding)
+        return Simulation(self.scaling.outputs_back(scaled), washout, start)
+
+    def predict(self, record: Record, horizon: int = 1, washout: int | None = None) -> Simulation:
+        """Predict `horizon` steps ahead: each output from the measured outputs up to `horizon` samples before."""
+        washout = self.washout if washout is None else washout
+        if horizon < 1:
+            raise InputError(f"the horizon must be at least 1 sample, got {horizon}")
+        require_longer_than_washout(record, washout, "predicted")
+        u, y = self.scaling.inputs(self._inputs(record)), self.scaling.outputs(self._outputs(record.y))
+        scaled = predictions(self.reservoir, self.readout, u, y, washout, horizon, self.padding)
+        return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
+
+    def _inputs(self, inputs: Record | ArrayLike) -> Signal:
+        return _channels(inputs.u if isinstance(inputs, Record) else inputs, self.input_names, "input")
+
+    def _outputs(self, outputs: ArrayLike) -> Signal:
+        return _channels(outputs, self.output_names, "output")
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        plain = {name: getattr(self, name) for name in PLAIN}
+        header = {
+            "kind": "model",
+            "format": FORMAT,
+            **plain,
+            "hyper": asdict(self.reservoir.hyper),
+            "scaling": self.scaling.kind,
+            "origin": dict(self.origin),
+        }
+        arrays = {name: getattr(self.reservoir, name) for name in ARRAYS}
+        arrays |= {f"scaling.{name}": array for name, array in self.scaling.to_arrays().items()}
+        return header, arrays | {"readout": self.readout, "training_mean": self.training_mean}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything in the model."""
+        return digest(self._content())
+
+    def save(self, path: str | Path) -> None:
+        """Save as NPZ with a JSON header; loading gives back the same bits."""
+        write_npz(Path(path), *self._content())
+
+    @classmethod
+    def load(cls, path: str | Path) -> EchoStateNetwork:
+        """Load a model; nothing in the file is run, and a damaged or changed file is refused."""
+        path = Path(path)
+        header, arrays = read_npz(path, kind="model")
+        if header.get("format") != FORMAT:
+            raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
+        try:
+            hyper = Hyperparameters(**header["hyper"])
+            reservoir = Reservoir(hyper, **{name: arrays[name] for name in ARRAYS})
+            plain: dict[str, Any] = {k: tuple(header[k]) if isinstance(header[k], list) else header[k] for k in PLAIN}
+            model = cls(
+                **plain,
+                reservoir=reservoir,
+                readout=arrays["readout"],
+                scaling=Scaling.from_arrays(
+                    header["scaling"], {k[8:]: v for k, v in arrays.items() if k.startswith("scaling.")}
+                ),
+                training_mean=arrays["training_mean"],
+                origin=header["origin"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(path, "header", f"not a complete model, {error}") from None
+        model._check_shapes(path)
+        return model
+
+    def _check_shapes(self, path: Path) -> None:
+        n, inputs, outputs = self.order, len(self.input_names), len(self.output_names)
+        slots = len(self.reservoir.columns)
+        expected = {
+            "columns": (slots, n),
+            "values": (slots, n),
+            "W_u": (n, inputs),
+            "W_y": (n, outputs),
+            "bias": (n,),
+            "leak": (n,),
+        }
+        for name, shape in expected.items():
+            if getattr(self.reservoir, name).shape != shape:
+                raise DamagedFile(path, f"array {name}", f"shape {shape} was expected")
+        if self.readout.shape != (outputs, self.reservoir.hyper.columns(inputs, outputs)):
+            raise DamagedFile(path, "array readout", f"shape {self.readout.shape} does not fit the network")
+        if self.reservoir.columns.min() < 0 or self.reservoir.columns.max() >= n:
+            raise DamagedFile(path, "array columns", "a column outside the matrix")
+
+
+def _channels(values: ArrayLike, names: tuple[str, ...], side: str) -> Signal:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 1 and len(names) == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] != len(names) or not len(array):
+        raise DataError(
+            f"the model has {len(names)} {side}s ({', '.join(names)}): an array (time, {len(names)}) was expected,"
+            f" got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise DataError(f"the {side}s must be numbers everywhere, but sample {row + 1} is not: repair the data")
+    return array

@@ -1,0 +1,122 @@
+"""Reservoir: one draw of a law, its arrays computed from the words of its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.draws import Words, draw_key, unit, words
+from echobound.network.law import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, VALUES, Hyperparameters, ReservoirLaw
+from echobound.network.norm import spectral_norm
+
+__all__ = ["Reservoir", "draw_reservoir", "leak_rates"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """One drawn state equation: x(k+1) = (1 - a) x(k) + a tanh(W_x x(k) + W_u u(k) + W_y y(k) + b).
+
+    W_x is kept by its non-zeros: slot j of row i holds ``values[j, i]`` in column ``columns[j, i]``.
+
+    Examples
+    --------
+    >>> from echobound.network.law import paper
+    >>> reservoir = draw_reservoir(paper(order=50), inputs=1, outputs=1, seed=0)
+    >>> round(float(np.linalg.norm(reservoir.W_x, 2)), 9)
+    0.99
+    """
+
+    hyper: Hyperparameters
+    columns: NDArray[np.int64]  # (slot, unit)
+    values: Matrix  # (slot, unit)
+    W_u: Matrix  # (unit, input)
+    W_y: Matrix  # (unit, output)
+    bias: Vector  # (unit,)
+    leak: Vector  # (unit,)
+
+    @property
+    def order(self) -> int:
+        """Number of states."""
+        return self.hyper.order
+
+    @cached_property
+    def W_x(self) -> Matrix:  # noqa: N802 (the paper's name)
+        """The state matrix, dense."""
+        dense = np.zeros((self.order, self.order))
+        np.add.at(dense, (np.arange(self.order)[None, :].repeat(len(self.columns), 0), self.columns), self.values)
+        return dense
+
+    def step(self, x: Matrix, drive: Matrix, y: Matrix) -> Matrix:
+        """Next state from the present one; `drive` is W_u u + b. Leading axes are separate trajectories."""
+        inside = (self.values * x[..., self.columns]).sum(axis=-2) + drive + y @ self.W_y.T
+        return np.asarray((1.0 - self.leak) * x + self.leak * np.tanh(inside))
+
+    def drive(self, u: Matrix) -> Matrix:
+        """What the inputs and the bias contribute to each state: ``(time, unit)``."""
+        return np.asarray(u @ self.W_u.T + self.bias)
+
+
+def draw_reservoir(
+    law: ReservoirLaw, inputs: int, outputs: int, seed: int, stream: int = 0, family: int = 0, index: int = 0
+) -> Reservoir:
+    """Draw the reservoir (seed, stream, family, index) of a law: the same on every machine.
+
+    Examples
+    --------
+    >>> from echobound.network.law import paper
+    >>> draw_reservoir(paper(order=20), 1, 1, seed=0, index=3).W_u.shape
+    (20, 1)
+    """
+    key = draw_key(seed, stream, family, index)
+    hyper = law.settle(key)
+    n = hyper.order
+    slots = min(law.nonzeros, n)
+    columns = _columns(law, key, n, slots)
+    values = symmetric(key, VALUES, (slots, n))
+    values *= hyper.norm / spectral_norm(columns, values)
+    return Reservoir(
+        hyper=hyper,
+        columns=columns,
+        values=values,
+        W_u=hyper.input_scale * symmetric(key, INPUT, (n, inputs)),
+        W_y=hyper.feedback_scale * symmetric(key, FEEDBACK, (n, outputs)),
+        bias=hyper.bias_scale * symmetric(key, BIAS, (n,)),
+        leak=leak_rates(key, hyper),
+    )
+
+
+def symmetric(key: Words, region: int, shape: tuple[int, ...]) -> Matrix:
+    """Numbers uniform in [-1, 1), exact in double precision."""
+    return 2.0 * unit(words(key, region, int(np.prod(shape)))).reshape(shape) - 1.0
+
+
+def leak_rates(key: Words, hyper: Hyperparameters) -> Vector:
+    """Leak rate of each unit."""
+    if hyper.leak_spread == 0:
+        return np.full(hyper.order, hyper.leak)
+    factors = 10.0 ** (hyper.leak_spread * symmetric(key, LEAK, (hyper.order,)))
+    return np.minimum(1.0, hyper.leak * factors)
+
+
+def _columns(law: ReservoirLaw, key: Words, n: int, slots: int) -> NDArray[np.int64]:
+    """Columns of the non-zeros, different within each row, by Floyd's sampling without replacement.
+
+    Diagonals need one sample of offsets for all rows, the random pattern one sample for each row.
+    """
+    samples = 1 if law.pattern == "diagonals" else n
+    levels = unit(words(key, COLUMNS, slots * samples)).reshape(slots, samples)
+    chosen = np.empty((slots, samples), dtype=np.int64)
+    for j in range(slots):
+        last = n - slots + j
+        candidate = (levels[j] * (last + 1)).astype(np.int64)
+        taken = (chosen[:j] == candidate).any(axis=0)
+        chosen[j] = np.where(taken, last, candidate)
+    if law.pattern == "diagonals":
+        return (np.arange(n)[None, :] + chosen) % n
+    return chosen
