@@ -43,7 +43,7 @@ def draw_key(seed: int, stream: int, family: int, index: int) -> Words:
         ("family", family, 2**32),
         ("index", index, 2**32),
     ):
-        if not 0 <= value < top:
+        if not isinstance(value, int | np.integer) or not 0 <= value < top:
             raise InputError(f"{name} must be an integer from 0 to {top - 1}, got {value}")
     sequence = SeedSequence(int(seed), spawn_key=(int(stream), int(family), int(index)))
     return np.asarray(sequence.generate_state(2, np.uint64), dtype=np.uint64)

@@ -13,10 +13,11 @@ import json
 import math
 import os
 import tempfile
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,10 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)  # noqa: PTH101 (mkstemp made it private; a run folder is shared like other files)
         os.replace(name, path)  # noqa: PTH105 (the atomic rename is the point)
-    except OSError as error:
+    except BaseException as error:  # an interrupt must not leave the temporary file either
         Path(name).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise RunError(f"cannot write {path} ({error.strerror}): free some space or choose another folder") from None
 
 
@@ -78,14 +81,21 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, refusing anything else."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = _parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path} is missing: is {path.parent} a run folder, and is its run finished?") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path, "content", f"not readable as JSON, {error}") from None
     if not isinstance(value, dict):
         raise DamagedFile(path, "content", "not a JSON object")
     return value
+
+
+def _parse_json(text: str | bytes) -> Any:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a JSON number")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def digest(value: Any) -> str:
@@ -114,7 +124,7 @@ def _feed(sha: Any, value: Any) -> None:
         for item in value:
             _feed(sha, item)
     elif isinstance(value, np.ndarray):
-        array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        array = np.asarray(value, dtype=value.dtype.newbyteorder("<"))  # tobytes() below puts it in C order
         sha.update(f"A{array.dtype.str}{array.shape};".encode())
         sha.update(array.tobytes())
     else:
@@ -151,16 +161,17 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
             arrays = {info.filename.removesuffix(".npy"): _member(path, archive, info) for info in archive.infolist()}
     except FileNotFoundError:
         raise RunError(f"{path} is missing: is {path.parent} a run folder, and is its run finished?") from None
-    except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise DamagedFile(path, "archive", str(error)) from None
     try:
-        header = json.loads(arrays.pop(HEADER).tobytes())
+        header = _parse_json(arrays.pop(HEADER).tobytes())
         stored = header.pop("digest")
-    except (KeyError, ValueError, AttributeError, TypeError):
+        found = digest([header, arrays])
+    except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
         raise DamagedFile(path, "header", f"no JSON header of a {kind}") from None
     if header.get("kind") != kind:
-        raise DamagedFile(path, "header", f"a {kind} was expected, found {header.get('kind')!r}")
-    if stored != digest([header, arrays]):
+        raise DamagedFile(path, "header", f"a {kind} was expected, found {header.get('kind')!r:.60}")
+    if stored != found:
         raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
     return header, arrays
 
@@ -177,7 +188,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDAr
         if version != (1, 0):
             raise ValueError(f"format version {version}")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(raw)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise DamagedFile(path, part, f"bad header, {error}") from None
     if dtype.hasobject or dtype.kind not in "fiub":
         raise DamagedFile(path, part, f"numbers were expected, found {dtype}")
@@ -185,4 +196,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDAr
     if min(shape, default=0) < 0 or size != info.file_size - raw.tell():
         raise DamagedFile(path, part, f"its header promises {size} bytes, {info.file_size - raw.tell()} are there")
     array = np.frombuffer(raw.getvalue(), dtype=dtype, offset=raw.tell()).copy()
-    return array.reshape(shape, order="F" if fortran else "C")
+    try:
+        return array.reshape(shape, order="F" if fortran else "C")
+    except (ValueError, OverflowError):  # (0, 2**62): no elements, and still too large
+        raise DamagedFile(path, part, f"impossible shape {shape}") from None

@@ -50,6 +50,11 @@ def rmse_per_output(measured: Array, simulated: Array) -> Array:
     >>> rmse_per_output(np.array([[1.0, 0.0], [3.0, 4.0]]), np.zeros((2, 2))).round(3).tolist()
     [2.236, 2.828]
     """
+    if np.ndim(measured) != 2 or np.shape(simulated)[-2:] != np.shape(measured):
+        raise InputError(
+            "measured and simulated signals must have one shape (time, channel), got"
+            f" {np.shape(measured)} and {np.shape(simulated)}"
+        )
     with np.errstate(invalid="ignore", over="ignore"):
         value = _rms(np.asarray(simulated) - measured)
     return np.where(np.isfinite(value), value, np.inf)
@@ -64,18 +69,21 @@ def fit_per_output(measured: Array, simulated: Array) -> Array:
     >>> fit_per_output(y, y).tolist(), fit_per_output(y, np.ones((3, 1))).tolist()
     ([100.0], [0.0])
     """
-    spread = _rms(measured - measured.mean(axis=0))
-    return 100.0 * (1.0 - rmse_per_output(measured, simulated) / spread)
+    error = rmse_per_output(measured, simulated)
+    with np.errstate(over="ignore"):  # a free run near the largest double: -inf is its FIT
+        return 100.0 * (1.0 - error / _rms(measured - measured.mean(axis=0)))
 
 
 def rmse(measured: Array, simulated: Array) -> Array:
     """Root-mean-square error, pooled over outputs by root mean square."""
-    return np.asarray(_rms(rmse_per_output(measured, simulated)[..., :, None])[..., 0])
+    value = _rms(rmse_per_output(measured, simulated)[..., :, None])[..., 0]
+    return np.where(np.isfinite(value), value, np.inf)
 
 
 def fit(measured: Array, simulated: Array) -> Array:
     """FIT in per cent, mean over outputs."""
-    return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
+    with np.errstate(over="ignore"):
+        return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
 
 
 @dataclass(frozen=True, slots=True)

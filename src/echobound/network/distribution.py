@@ -20,8 +20,8 @@ class Uniform:
 
     Examples
     --------
-    >>> Uniform(0.3, 0.9).at([0.5])
-    0.6
+    >>> Uniform(0.25, 0.75).at([0.5])
+    0.5
     """
 
     low: float

@@ -24,7 +24,7 @@ def spectral_norm(columns: NDArray[np.int64], values: NDArray[np.float64]) -> fl
 
     Examples
     --------
-    >>> spectral_norm(np.array([[1, 0]]), np.array([[3.0, -4.0]]))
+    >>> round(spectral_norm(np.array([[1, 0]]), np.array([[3.0, -4.0]])), 12)
     4.0
     """
     n = values.shape[1]

@@ -15,7 +15,7 @@ def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
 
     Examples
     --------
-    >>> ridge_solution(np.eye(2), np.array([[1.0], [2.0]]), ridge=1.0).tolist()
+    >>> ridge_solution(np.eye(2), np.array([[1.0], [2.0]]), ridge=1.0).round(12).tolist()
     [[0.5, 1.0]]
     >>> ridge_solution(np.zeros((2, 2)), np.zeros((2, 1)), ridge=1e-8) is None
     True

@@ -1,1 +1,11 @@
-"""Simulated plants and excitation signals; the pH neutralisation process of the paper."""
+"""Simulated plants and excitation signals; the pH neutralisation process of the paper.
+
+`excitation` makes the signals (stream ``PLANT`` of `echobound.draws`), `ph` is the plant, `experiment` puts them
+together as the paper does. Another plant is another file with a ``simulate`` that returns a `Record`.
+"""
+
+from echobound.plants.excitation import gaussian, multilevel
+from echobound.plants.experiment import noise_limit, ph_experiment
+from echobound.plants.ph import PHPlant, PHState, ph_of
+
+__all__ = ["PHPlant", "PHState", "gaussian", "multilevel", "noise_limit", "ph_experiment", "ph_of"]
