@@ -59,7 +59,11 @@ class DamagedFile(RunError):
         super().__init__(
             f"{path} is damaged or was changed ({part}: {why}): restore it from a copy or make the run again"
         )
-        self.path, self.part = Path(path), part
+        self.path, self.part, self.why = Path(path), part, why
+
+    def __reduce__(self) -> tuple[type[DamagedFile], tuple[Path, str, str]]:
+        # An exception is rebuilt from its text unless told otherwise; a worker process could not hand this one back.
+        return DamagedFile, (self.path, self.part, self.why)
 
 
 class MissingExtra(EchoboundError, ImportError):
@@ -73,4 +77,7 @@ class MissingExtra(EchoboundError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs packages that are not installed: pip install 'echobound[{extra}]'")
-        self.extra = extra
+        self.what, self.extra = what, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return MissingExtra, (self.what, self.extra)

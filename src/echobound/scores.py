@@ -9,9 +9,9 @@ to minimise). Finite signals score what they score, however large: the norms are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = [
     "register_score",
     "rmse",
     "rmse_per_output",
+    "summary",
 ]
 
 Array = NDArray[np.float64]
@@ -84,6 +85,22 @@ def fit(measured: Array, simulated: Array) -> Array:
     """FIT in per cent, mean over outputs."""
     with np.errstate(over="ignore"):
         return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
+
+
+def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str, Any]:
+    """FIT and RMSE, pooled and for each output by name.
+
+    Examples
+    --------
+    >>> summary(np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]]), ["pH"])["per_output"]
+    {'pH': {'fit': 100.0, 'rmse': 0.0}}
+    """
+    per_output = zip(names, fit_per_output(measured, simulated), rmse_per_output(measured, simulated), strict=True)
+    return {
+        "fit": float(fit(measured, simulated)),
+        "rmse": float(rmse(measured, simulated)),
+        "per_output": {name: {"fit": float(f), "rmse": float(r)} for name, f, r in per_output},
+    }
 
 
 @dataclass(frozen=True, slots=True)

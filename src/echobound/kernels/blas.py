@@ -20,6 +20,7 @@ _limits: Any = None
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg.cython_blas  # noqa: F401 (brings SciPy's own BLAS, which must be limited too)
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # looks through all loaded libraries, so once is enough
@@ -27,11 +28,16 @@ def _controller() -> Any:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread while anybody is inside; the last one out restores what was before."""
+    """Limit BLAS to one thread while anybody is inside; the last one out restores what was before.
+
+    The limit holds for the whole process. Some versions of OpenBLAS let only the thread that set it restore it, so a
+    campaign enters before its workers do and leaves after them.
+    """
     global _inside, _limits
     with _lock:
         if _inside == 0:
             _limits = _controller().limit(limits=1, user_api="blas")
+            _limits.__enter__()
         _inside += 1
     try:
         yield
@@ -39,4 +45,4 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _limits.restore_original_limits()
+                _limits.__exit__(None, None, None)

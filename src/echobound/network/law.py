@@ -42,12 +42,17 @@ class Hyperparameters:
     scaling: str
 
     def columns(self, inputs: int, outputs: int) -> int:
-        """Number of columns of the least-squares problem.
+        """Number of columns of the least-squares problem."""
+        return readout_columns(
+            self.order, self.input_delays, self.present_input, self.output_delays, self.constant, inputs, outputs
+        )
 
-        The readout sees, in this order, x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m) and a constant.
-        """
-        delayed = (self.input_delays + self.present_input) * inputs + self.output_delays * outputs
-        return self.order + delayed + self.constant
+
+def readout_columns(
+    order: int, input_delays: int, present_input: int, output_delays: int, constant: int, inputs: int, outputs: int
+) -> int:
+    """Columns of what the readout sees: x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1, in this order."""
+    return order + (input_delays + present_input) * inputs + output_delays * outputs + constant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +147,12 @@ class ReservoirLaw:
             for position, field in enumerate(_DRAWN)
         }
         return Hyperparameters(**settled)
+
+    def most_columns(self, inputs: int, outputs: int) -> int:
+        """Largest number of columns that the least-squares problem of a draw can have."""
+        names = ("order", "input_delays", "present_input", "output_delays", "constant")
+        largest = (max(float(value) for value in extremes(getattr(self, name))) for name in names)
+        return readout_columns(*(math.ceil(value) for value in largest), inputs, outputs)
 
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""

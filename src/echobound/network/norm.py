@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh_tridiagonal
 
 __all__ = ["CHECK_EVERY", "SETTLED", "spectral_norm"]
 
@@ -53,6 +52,8 @@ def spectral_norm(columns: NDArray[np.int64], values: NDArray[np.float64]) -> fl
 
 def _largest(diagonal: list[float], beside: list[float]) -> float:
     """Largest eigenvalue of the tridiagonal matrix B'B."""
+    from scipy.linalg import eigvalsh_tridiagonal
+
     k = len(diagonal)
     if k == 1:
         return diagonal[0]

@@ -1,0 +1,45 @@
+"""The network that is kept: drawn again from its index and trained as its row was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from echobound.data.record import Signal
+from echobound.kernels.base import Kernel
+from echobound.kernels.problem import Problem
+from echobound.network.model import EchoStateNetwork
+from echobound.network.reservoir import draw_reservoir
+
+__all__ = ["train_network"]
+
+
+def train_network(kernel: Kernel, problem: Problem, index: int, fold: int = 0) -> tuple[EchoStateNetwork, Signal]:
+    """Return draw `index` of a problem as a model, with its simulated outputs on the scored samples of a fold."""
+    trial = kernel.trial(problem, index)
+    ridge, _ = trial.pick(problem)
+    segments = problem.folds[fold].training
+    first = problem.records[segments[0].record]
+    model = EchoStateNetwork(
+        reservoir=draw_reservoir(
+            problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
+        ),
+        readout=trial.readouts[fold][ridge],
+        scaling=problem.scaled(fold, trial.hyper.scaling).scaling,
+        washout=segments[0].washout,
+        padding=problem.law.padding,
+        sampling_time=first.sampling_time,
+        input_names=first.input_names,
+        output_names=first.output_names,
+        input_units=first.input_units,
+        output_units=first.output_units,
+        training_mean=np.concatenate([problem.signals(segment)[1] for segment in segments]).mean(axis=0),
+        origin={
+            "law": problem.law.to_dict(),
+            "seed": problem.seed,
+            "stream": problem.stream,
+            "family": problem.family,
+            "index": index,
+            "ridge": float(trial.ridges[ridge]),
+        },
+    )
+    return model, trial.outputs[fold][ridge]

@@ -1,0 +1,101 @@
+"""The random signals of a simulated experiment: its excitation, and the noise on its measurement.
+
+Both come from stream ``PLANT``. The key of one experiment is (seed, family, index): by convention a family is a plant
+or a use, and index 0, 1, 2 are the training, validation and test record. Excitation and noise are two regions of
+that key, so that they are independent of each other, and each begins in the same way however long it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.draws import PLANT, draw_key, unit, words
+from echobound.errors import InputError
+
+__all__ = ["gaussian", "multilevel"]
+
+EXCITATION, NOISE = 0, 1  # regions of a draw of stream PLANT
+
+
+def multilevel(
+    samples: int,
+    period: int = 100,
+    low: float = 12.7,
+    high: float = 16.7,
+    levels: int | None = None,
+    *,
+    seed: int = 0,
+    family: int = 0,
+    index: int = 0,
+) -> NDArray[np.float64]:
+    """Return a multilevel pseudo-random signal (MPRS): a random level, held for a period, then another.
+
+    Parameters
+    ----------
+    samples
+        Length of the signal.
+    period
+        Samples between two switches.
+    low, high
+        Amplitude range. The defaults are the paper's, in mL/s.
+    levels
+        Number of equally spaced levels from `low` to `high`, both included; any value between them if not given.
+    seed, family, index
+        Which draw; see the module.
+
+    Returns
+    -------
+    signal
+        ``(time,)``.
+
+    Examples
+    --------
+    >>> multilevel(7, period=3, low=0.0, high=1.0, levels=3, seed=2).tolist()
+    [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.5]
+    """
+    _require_count("samples", samples, 1)
+    _require_count("period", period, 1)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"the amplitude range must go from a lower to a higher number, got {low} to {high}")
+    position = unit(words(draw_key(seed, PLANT, family, index), EXCITATION, -(-samples // period)))
+    if levels is not None:
+        _require_count("levels", levels, 2)
+        position = np.floor(position * levels) / (levels - 1)
+    return np.repeat(low + (high - low) * position, period)[:samples]
+
+
+def gaussian(
+    samples: int, deviation: float = 1.0, *, seed: int = 0, family: int = 0, index: int = 0
+) -> NDArray[np.float64]:
+    """Return white Gaussian noise of mean 0, ``(time,)``.
+
+    Parameters
+    ----------
+    samples
+        Length of the signal.
+    deviation
+        Standard deviation.
+    seed, family, index
+        Which draw; see the module.
+
+    Examples
+    --------
+    >>> gaussian(3, 0.05, seed=1).shape, gaussian(3, 0.0).tolist()
+    ((3,), [0.0, 0.0, 0.0])
+    """
+    from scipy.special import ndtri  # on first use: loading it takes longer than the simulation
+
+    _require_count("samples", samples, 1)
+    if not (math.isfinite(deviation) and deviation >= 0):
+        raise InputError(f"the standard deviation of the noise must be a number from 0 on, got {deviation}")
+    position = unit(words(draw_key(seed, PLANT, family, index), NOISE, samples))
+    # The smallest position is 0, where the normal quantile is -inf; half a step above it is as good a stand-in.
+    return np.asarray(ndtri(np.maximum(position, 2.0**-54))) * deviation + 0.0  # + 0.0: no minus zeros
+
+
+def _require_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number from {least} on, got {value}")

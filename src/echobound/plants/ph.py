@@ -1,0 +1,269 @@
+"""The pH neutralisation process of the paper, with the signs that its steady state and the physics demand.
+
+An acid stream q1, a buffer stream q2 (the unmeasured disturbance) and an alkaline stream q3 (the input) meet in a
+stirred reactor that empties through a valve; measured is the pH of what flows out. The states are the two reaction
+invariants Wa4 and Wb4 (charge and carbonate) and the level h1; pH is given implicitly by the charge balance
+
+    Wa + 10^(pH-14) - 10^(-pH) + Wb (1 + 2 10^(pH-pK2)) / (1 + 10^(pK1-pH) + 10^(pH-pK2)) = 0.
+
+The paper prints Wa3 without its minus and 10^(-pH) with a plus; with either, its own nominal point is not an
+equilibrium.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echobound.data.record import Record
+from echobound.errors import InputError
+from echobound.plants.excitation import gaussian
+
+__all__ = ["PHPlant", "PHState", "ph_of"]
+
+PK1, PK2 = 6.35, 10.25
+"""Dissociation constants of carbonic acid, as -log10."""
+LOWEST, HIGHEST = -2.0, 16.0
+"""pH values between which the charge balance is solved: 100 mol/L of free acid and of free base."""
+STRONGEST = 99.0
+"""Largest abs(Wa) in mol/L for which the balance surely changes its sign between them."""
+HALVINGS = 54
+"""Bisections of that interval: 18 / 2^54 = 1e-15, the spacing of doubles near pH 7."""
+LONGEST_STEP = 2.5
+"""Seconds; the integration step. The reactor's time constant is about 90 s: the error stays below 1e-10 pH."""
+
+
+class PHState(NamedTuple):
+    """State of the reactor: reaction invariants `wa4` and `wb4` (mol/L) and level `h1` (cm)."""
+
+    wa4: float
+    wb4: float
+    h1: float
+
+
+def ph_of(wa: ArrayLike, wb: ArrayLike, pk1: float = PK1, pk2: float = PK2) -> NDArray[np.float64]:
+    """Return the pH of solutions with the reaction invariants `wa` and `wb` (mol/L), to 1e-12.
+
+    The charge balance increases with pH for every ``wb >= 0``, so bisection finds its one root, whatever the state.
+
+    Parameters
+    ----------
+    wa, wb
+        Reaction invariants; arrays of one shape, or of shapes that broadcast.
+    pk1, pk2
+        Dissociation constants of the weak acid, as -log10.
+
+    Examples
+    --------
+    >>> round(float(ph_of(0.0, 0.0)), 12)  # pure water
+    7.0
+    >>> ph_of([-4.32e-4, 1e-3], [5.28e-4, 0.0]).round(3).tolist()  # the paper's nominal point; 1 mmol/L strong acid
+    [7.002, 3.0]
+    """
+    wa, wb = np.broadcast_arrays(np.asarray(wa, dtype=np.float64), np.asarray(wb, dtype=np.float64))
+    if not ((np.abs(wa) <= STRONGEST) & (wb >= 0) & (wb < np.inf)).all():
+        raise InputError(f"pH is defined for abs(Wa) <= {STRONGEST:g} mol/L and Wb >= 0 mol/L: other values were given")
+    up, down = 10.0**pk1, 10.0**-pk2
+    low, high = np.full(wa.shape, LOWEST), np.full(wa.shape, HIGHEST)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        p = 10.0**middle
+        carbonate = (1.0 + 2.0 * down * p) / (1.0 + up / p + down * p)
+        below = wa + 1e-14 * p - 1.0 / p + wb * carbonate < 0.0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))
+
+
+@dataclass(frozen=True)
+class PHPlant:
+    """The reactor and its streams; the defaults are the paper's nominal values, with the sign of Wa3 corrected.
+
+    Parameters
+    ----------
+    a1
+        Cross-section of the reactor, cm2.
+    z
+        Height of the reactor's floor above the valve, cm.
+    cv4, n
+        Valve: outflow ``q4 = cv4 (h1 + z)^n`` in mL/s, with the level h1 in cm.
+    pk1, pk2
+        Dissociation constants of carbonic acid, as -log10.
+    wa1, wb1, wa2, wb2, wa3, wb3
+        Reaction invariants of the acid, buffer and alkaline streams, mol/L.
+    q1, q2, q3
+        Nominal flows of the acid, buffer and alkaline streams, mL/s; q1 stays at its value, the others are the
+        values before the first sample.
+
+    Examples
+    --------
+    >>> plant = PHPlant()
+    >>> nominal = plant.steady_state()
+    >>> round(nominal.h1, 2), round(float(ph_of(nominal.wa4, nominal.wb4)), 3)
+    (13.96, 7.026)
+    >>> record = plant.simulate([15.6, 16.7, 16.7], noise=0.05, seed=1)
+    >>> record.input_names, record.output_names, record.sampling_time
+    (('q3',), ('pH',), 10.0)
+    """
+
+    a1: float = 207.0
+    z: float = 11.5
+    cv4: float = 4.59
+    n: float = 0.607
+    pk1: float = PK1
+    pk2: float = PK2
+    wa1: float = 3.00e-3
+    wb1: float = 0.0
+    wa2: float = -0.03
+    wb2: float = 0.03
+    wa3: float = -3.05e-3  # printed without the minus
+    wb3: float = 5.00e-5
+    q1: float = 16.6
+    q2: float = 0.55
+    q3: float = 15.6
+
+    def steady_state(self, q3: float | None = None, q2: float | None = None) -> PHState:
+        """Return the state in which the reactor rests under constant flows (mL/s; nominal where not given).
+
+        Examples
+        --------
+        >>> state = PHPlant().steady_state(q3=12.7)
+        >>> round(float(ph_of(state.wa4, state.wb4)), 4)
+        6.0202
+        """
+        flow, wa, wb = self._mixture(np.atleast_1d(self.q3 if q3 is None else q3), self.q2 if q2 is None else q2)
+        return PHState(float(wa[0]), float(wb[0]), (float(flow[0]) / self.cv4) ** (1.0 / self.n) - self.z)
+
+    def response(
+        self,
+        q3: ArrayLike,
+        q2: ArrayLike | None = None,
+        sampling_time: float = 10.0,
+        initial: PHState | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the pH without noise at the sampling times, ``(time,)``; flows are held between them.
+
+        The first value is that of the initial state: an input acts on the next sample, not on its own.
+
+        Parameters
+        ----------
+        q3
+            Alkaline flow, mL/s, ``(time,)`` or ``(time, 1)``.
+        q2
+            Buffer flow, mL/s: a number, or a signal as long as `q3`; nominal if not given.
+        sampling_time
+            Seconds between samples.
+        initial
+            State at the first sample; the steady state of the nominal flows if not given.
+
+        Examples
+        --------
+        >>> PHPlant().response([15.6, 16.7, 16.7]).round(3).tolist()
+        [7.026, 7.026, 7.09]
+        """
+        if not (math.isfinite(sampling_time) and sampling_time > 0):
+            raise InputError(f"the sampling time must be a positive number of seconds, got {sampling_time}")
+        alkaline = np.asarray(q3, dtype=np.float64)
+        alkaline = alkaline[:, 0] if alkaline.ndim == 2 and alkaline.shape[1] == 1 else alkaline
+        flow, wa_in, wb_in = self._mixture(alkaline, self.q2 if q2 is None else q2)
+        wa, wb, level = self.steady_state() if initial is None else initial
+        if not level > 0:
+            raise InputError(f"the level must be positive at the first sample, got h1 = {level} cm")
+        steps = math.ceil(sampling_time / LONGEST_STEP)
+        states = np.empty((len(flow), 2))
+        states[0] = wa, wb
+        held = zip(flow[:-1].tolist(), wa_in.tolist(), wb_in.tolist(), strict=False)
+        for k, (q, wa_mix, wb_mix) in enumerate(held, start=1):
+            level, exchanged = self._hold(level, q, sampling_time / steps, steps)
+            # Both invariants obey dW/dt = q / (a1 h1) (W_mix - W), so they share one exact exponential.
+            stays = math.exp(-exchanged)
+            wa, wb = wa_mix + (wa - wa_mix) * stays, wb_mix + (wb - wb_mix) * stays
+            states[k] = wa, wb
+        return ph_of(states[:, 0], states[:, 1], self.pk1, self.pk2)
+
+    def simulate(
+        self,
+        q3: ArrayLike,
+        *,
+        q2: ArrayLike | None = None,
+        sampling_time: float = 10.0,
+        noise: float = 0.0,
+        seed: int = 0,
+        family: int = 0,
+        index: int = 0,
+        name: str = "pH process",
+    ) -> Record:
+        """Return the record of an experiment: `response`, with Gaussian noise on the measured pH.
+
+        Parameters
+        ----------
+        q3, q2, sampling_time
+            As in `response`.
+        noise
+            Standard deviation of the measurement noise, pH.
+        seed, family, index
+            Which draw of the noise; see `echobound.plants.excitation`.
+        name
+            What to call the experiment.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> drifting = np.repeat([0.55, 0.65], 50)  # the buffer flow moves at half the record
+        >>> PHPlant().simulate(np.full(100, 15.6), q2=drifting).y[[0, 50, 99], 0].round(3).tolist()
+        [7.026, 7.026, 7.107]
+        """
+        clean = self.response(q3, q2, sampling_time)
+        return Record(
+            u=q3,  # type: ignore[arg-type]  # Record makes a Signal of it
+            y=clean + gaussian(len(clean), noise, seed=seed, family=family, index=index),
+            sampling_time=sampling_time,
+            input_names=("q3",),
+            output_names=("pH",),
+            input_units=("mL/s",),
+            output_units=("pH",),
+            name=name,
+        )
+
+    def _mixture(
+        self, q3: NDArray[np.float64], q2: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the inflow and its invariants at every sample, after checking that the reactor does not run empty."""
+        buffer = np.asarray(q2, dtype=np.float64)
+        if q3.ndim != 1 or len(q3) == 0 or buffer.shape not in ((), q3.shape):
+            raise InputError(
+                f"q3 must be one signal and q2 a number or a signal as long, got shapes {q3.shape} and {buffer.shape}"
+            )
+        # The level moves towards where the inflow would hold it, so it stays positive if all those levels are.
+        least = self.cv4 * self.z**self.n
+        flow = self.q1 + buffer + q3
+        good = (q3 >= 0) & (buffer >= 0) & (flow > least) & (flow < np.inf)
+        if not good.all():
+            k = int(np.argmin(good))
+            raise InputError(
+                f"sample {k + 1} has q3 = {q3[k]:g} and q2 = {np.broadcast_to(buffer, q3.shape)[k]:g} mL/s: neither"
+                f" may be negative, and q1 + q2 + q3 must exceed {least:.4g} mL/s, or the reactor runs empty"
+            )
+        wa = (self.q1 * self.wa1 + buffer * self.wa2 + q3 * self.wa3) / flow
+        wb = (self.q1 * self.wb1 + buffer * self.wb2 + q3 * self.wb3) / flow
+        return flow, wa, wb
+
+    def _hold(self, level: float, flow: float, step: float, steps: int) -> tuple[float, float]:
+        """Advance the level under a constant inflow; return it and the reactor volumes exchanged meanwhile (RK4)."""
+        cv4, z, n, area = self.cv4, self.z, self.n, self.a1
+        slope = step / area
+        exchanged = 0.0
+        for _ in range(steps):
+            k1 = slope * (flow - cv4 * (level + z) ** n)
+            h2 = level + 0.5 * k1
+            k2 = slope * (flow - cv4 * (h2 + z) ** n)
+            h3 = level + 0.5 * k2
+            k3 = slope * (flow - cv4 * (h3 + z) ** n)
+            h4 = level + k3
+            k4 = slope * (flow - cv4 * (h4 + z) ** n)
+            exchanged += slope * flow * (1.0 / level + 2.0 / h2 + 2.0 / h3 + 1.0 / h4) / 6.0
+            level += (k1 + 2.0 * k2 + 2.0 * k3 + k4) / 6.0
+        return level, exchanged

@@ -1,0 +1,167 @@
+"""The same tests for every kernel: rows, failures, folds, options, independence of blocks."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from kernel_agreement import agreement
+
+from echobound.data import Record
+from echobound.kernels import Fold, Problem, Segment, Status, get_kernel, hold_out
+from echobound.network import ReservoirLaw, broad, paper
+from echobound.scores import Score, get_score
+
+KERNELS = ["reference", "cpu"]
+SCORES = [get_score("fit"), get_score("rmse")]
+LAWS = {
+    "paper": paper(25),
+    "random pattern": dataclasses.replace(paper(25), pattern="random"),
+    "leak": dataclasses.replace(paper(25), leak=0.3),
+    "leak spread and bias": dataclasses.replace(paper(25), leak=0.3, leak_spread=0.5, bias_scale=0.4),
+    "all readout terms": dataclasses.replace(
+        paper(25), input_delays=3, present_input=True, output_delays=2, constant=True
+    ),
+    "nothing but the state": dataclasses.replace(paper(25), input_delays=0),
+    "padding": dataclasses.replace(paper(25), padding=40),
+    "ridge grid": dataclasses.replace(paper(25), ridges=(1e-10, 1e-6, 1e-2)),
+    "no ridge": dataclasses.replace(paper(12), ridges=(0.0,)),
+    "training noise": dataclasses.replace(paper(25), training_noise=0.01),
+    "standard scaling with bias": dataclasses.replace(paper(25), scaling="standard", bias_scale=0.5),
+    "no scaling": dataclasses.replace(paper(25), scaling="none", input_scale=0.05, feedback_scale=0.05),
+    "order 1": paper(1),
+    "order 3, fewer than non-zeros": paper(3),
+    "broad": broad(order=40),
+}
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request):
+    return get_kernel(request.param)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_rows_agree_with_the_reference(name, ph_records):
+    problem = hold_out(*ph_records, law=LAWS[name], scores=SCORES, washout=60)
+    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(4))
+    assert not disagree
+
+
+@pytest.mark.parametrize("name", ["paper", "all readout terms", "broad", "random pattern", "no ridge"])
+def test_mimo_and_several_records(name, mimo_records):
+    problem = hold_out(*mimo_records, law=LAWS[name], scores=SCORES, washout=30)
+    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(3))
+    assert not disagree
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 50])
+def test_prediction_instead_of_free_run(horizon, ph_records):
+    training, validation = ph_records[0], ph_records[1].part(0, 160)
+    problem = hold_out(training, validation, law=LAWS["all readout terms"], scores=SCORES, washout=40, horizon=horizon)
+    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(2))
+    assert not disagree
+
+
+def folds_of(record):
+    half = len(record) // 2
+    return (
+        Fold(training=(Segment(0, 0, half, 50),), scored=(Segment(0, half, len(record), 30),)),
+        Fold(training=(Segment(0, half, len(record), 50),), scored=(Segment(0, 0, half, 30),)),
+    )
+
+
+def test_score_of_several_folds_is_their_mean(kernel, ph_records):
+    record = ph_records[0]
+    folds = folds_of(record)
+    both = Problem((record,), folds, paper(15), tuple(SCORES))
+    single = [Problem((record,), (fold,), paper(15), tuple(SCORES)) for fold in folds]
+    scores = kernel.evaluate(both, [5])["scores"][0]
+    each = [kernel.evaluate(problem, [5])["scores"][0] for problem in single]
+    assert np.allclose(scores, np.mean(each, axis=0), rtol=1e-12)
+
+
+def test_folds_agree_with_the_reference(ph_records):
+    problem = Problem((ph_records[0],), folds_of(ph_records[0]), broad(order=30), tuple(SCORES))
+    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(3))
+    assert not disagree
+
+
+def test_rows_do_not_depend_on_blocks(kernel, ph_records):
+    problem = hold_out(*ph_records, law=broad(order=20), scores=SCORES, washout=60)
+    whole = kernel.evaluate(problem, range(6))
+    names = [name for name in whole.dtype.names if name != "seconds"]
+    for cut in ([[0], [1], [2], [3], [4], [5]], [[5, 4], [3, 2, 1, 0]]):
+        pieces = np.concatenate([kernel.evaluate(problem, block) for block in cut])
+        pieces = pieces[np.argsort(pieces["index"])]
+        for name in names:
+            assert (pieces[name] == whole[name]).all(), name
+
+
+def test_a_network_does_not_depend_on_the_orders_of_its_mates(kernel, ph_records):
+    law = ReservoirLaw(order=17, name="custom")
+    problem = hold_out(*ph_records, law=law, scores=SCORES, washout=60)
+    alone = kernel.evaluate(problem, [3])
+    kernel.evaluate(dataclasses.replace(problem, law=paper(40)), [0, 1])
+    again = kernel.evaluate(problem, [3])
+    assert (alone["scores"] == again["scores"]).all()
+
+
+def unstable_law():
+    """Past outputs in the readout, no ridge to hold them, and an integrating plant: free runs that blow up."""
+    return ReservoirLaw(order=5, output_delays=2, ridges=(1e-14,), norm=0.5)
+
+
+def exploding_record(length=600):
+    k = np.arange(length)
+    u = np.sin(0.9 * k) * (k % 37)
+    y = np.zeros(length)
+    for t in range(2, length):
+        y[t] = 1.9 * y[t - 1] - 0.91 * y[t - 2] + 0.1 * u[t - 1] ** 2
+    return Record(u=u, y=np.exp(0.02 * k) + 1e-3 * y)
+
+
+def test_divergence_is_a_row(kernel):
+    record = exploding_record()
+    long = Record(u=np.tile(record.u, (60, 1)), y=np.tile(record.y, (60, 1)))
+    problem = hold_out(record, long, law=unstable_law(), scores=SCORES, washout=50)
+    rows = kernel.evaluate(problem, range(8))
+    diverged = rows["status"] == Status.DIVERGED
+    assert diverged.any(), "the test needs networks that diverge"
+    assert (rows["scores"][diverged] == [-np.inf, np.inf]).all()
+    assert np.isfinite(rows["scores"][~diverged]).all()
+    assert (rows["index"] == np.arange(8)).all()
+
+
+def test_users_own_score_selects(kernel, ph_records):
+    peak = Score("peak", lambda y, yhat: np.abs(y - yhat).max(), "min")
+    law = dataclasses.replace(paper(20), ridges=(1e-8, 1e-1))
+    problem = hold_out(*ph_records, law=law, scores=[peak, SCORES[0]], washout=60)
+    trial = kernel.trial(problem, 2)
+    by_hand = [np.abs(problem.measured[0] - one).max() for one in trial.outputs[0]]
+    row = kernel.evaluate(problem, [2])[0]
+    assert row["scores"][0] == min(by_hand)
+    assert row["ridge"] == law.ridges[int(np.argmin(by_hand))]
+
+
+def test_fallback_is_recorded(kernel):
+    k = np.arange(120.0)
+    record = Record(u=np.stack([np.sin(k)] * 2, axis=1), y=np.cos(k))  # twice the same input: singular
+    law = ReservoirLaw(order=2, ridges=(1e-30,))
+    rows = kernel.evaluate(hold_out(record, record, law=law, scores=SCORES, washout=10), range(3))
+    assert (rows["ridge"] == 0).all()
+    assert np.isfinite(rows["scores"]).all()
+
+
+def test_scaling_is_fitted_on_training_data_alone(kernel, ph_records):
+    training, validation = ph_records
+    moved = dataclasses.replace(validation, y=validation.y + 5.0, name="moved")
+    problem = hold_out(training, moved, law=paper(10), scores=SCORES, washout=60)
+    assert problem.scaled(0, "minmax").scaling.output_span[0] == np.ptp(training.y)
+    assert kernel.evaluate(problem, [0])["scores"][0, 1] > 1.0
+
+
+def test_washout_of_validation_is_not_scored(kernel, ph_records):
+    training, validation = ph_records
+    for washout in (30, 200):
+        problem = hold_out(training, validation, law=paper(10), scores=SCORES, washout=washout)
+        trial = kernel.trial(problem, 0)
+        assert trial.outputs[0].shape == (1, len(validation) - washout, 1)
