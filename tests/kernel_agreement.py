@@ -1,9 +1,9 @@
 """Contract 2: rows of two kernels agree within a tolerance, or the row is sensitive to rounding itself.
 
 A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: the readout
-changed by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: a norm of 0.99 lets last bits of
-the state add up over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix into 4e-7 of the
-readout at order 200, whatever the kernel.
+changed by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: a norm of 0.99 lets
+last bits of the state add up over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix into
+4e-7 of the readout at order 200, whatever the kernel.
 """
 
 import dataclasses

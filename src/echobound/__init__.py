@@ -1,1 +1,36 @@
-"""echobound."""
+"""echobound: identify nonlinear dynamical systems with echo state networks, and certify the result.
+
+The public names follow the flow: records, what is drawn, the search, its certificate and verification, the model.
+"""
+
+from echobound.errors import EchoboundError  # isort: skip
+from echobound.scores import Score, register_score  # isort: skip
+from echobound.data import Record, read_csv, split  # isort: skip
+from echobound.plants import ph_experiment  # isort: skip
+from echobound.network import Choice, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform, broad, paper  # isort: skip
+from echobound.scenario import Certificate  # isort: skip
+from echobound.campaign import RunFolder  # isort: skip
+from echobound.identify import Identification, identify  # isort: skip
+from echobound.verify import verify  # isort: skip
+
+__all__ = [
+    "Certificate",
+    "Choice",
+    "EchoStateNetwork",
+    "EchoboundError",
+    "Identification",
+    "LogUniform",
+    "Record",
+    "ReservoirLaw",
+    "RunFolder",
+    "Score",
+    "Uniform",
+    "broad",
+    "identify",
+    "paper",
+    "ph_experiment",
+    "read_csv",
+    "register_score",
+    "split",
+    "verify",
+]

@@ -150,9 +150,11 @@ class ReservoirLaw:
 
     def most_columns(self, inputs: int, outputs: int) -> int:
         """Largest number of columns that the least-squares problem of a draw can have."""
-        names = ("order", "input_delays", "present_input", "output_delays", "constant")
-        largest = (max(float(value) for value in extremes(getattr(self, name))) for name in names)
-        return readout_columns(*(math.ceil(value) for value in largest), inputs, outputs)
+        order, input_delays, present_input, output_delays, constant = (
+            math.ceil(max(float(value) for value in extremes(field)))
+            for field in (self.order, self.input_delays, self.present_input, self.output_delays, self.constant)
+        )
+        return readout_columns(order, input_delays, present_input, output_delays, constant, inputs, outputs)
 
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""

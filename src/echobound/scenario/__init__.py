@@ -1,1 +1,33 @@
 """The theory: bounds, the law of the violation probability, certificates, verification. Numbers in, statements out."""
+
+from echobound.scenario.bounds import (
+    beta_exact,
+    beta_explicit,
+    epsilon_exact,
+    epsilon_explicit,
+    log_beta_exact,
+    networks_exact,
+    networks_explicit,
+)
+from echobound.scenario.certificate import Certificate, WorstCase, certify, schema, select
+from echobound.scenario.verification import Verification, count_violations, verify_counts
+from echobound.scenario.violation import ViolationLaw
+
+__all__ = [
+    "Certificate",
+    "Verification",
+    "ViolationLaw",
+    "WorstCase",
+    "beta_exact",
+    "beta_explicit",
+    "certify",
+    "count_violations",
+    "epsilon_exact",
+    "epsilon_explicit",
+    "log_beta_exact",
+    "networks_exact",
+    "networks_explicit",
+    "schema",
+    "select",
+    "verify_counts",
+]

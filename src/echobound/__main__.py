@@ -1,0 +1,5 @@
+"""`python -m echobound`."""
+
+from echobound.cli.main import main
+
+main()

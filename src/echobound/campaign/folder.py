@@ -1,0 +1,184 @@
+"""RunFolder: all that a run leaves behind, complete in itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from echobound.campaign.ledger import Ledger, rows_digest
+from echobound.campaign.plan import Plan
+from echobound.data.record import Record
+from echobound.draws import SEARCH, VERIFICATION
+from echobound.errors import DamagedFile, InputError, RunError
+from echobound.files import digest, read_json, read_npz, write_json, write_npz
+from echobound.kernels.base import Rows
+from echobound.kernels.problem import Problem
+from echobound.network.model import EchoStateNetwork
+from echobound.scenario import Certificate
+from echobound.scores import get_score
+
+__all__ = ["Experiments", "RunFolder"]
+
+DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
+
+
+@dataclass(frozen=True, eq=False)
+class Experiments:
+    """The records of a run by what they are for."""
+
+    training: tuple[Record, ...]
+    validation: tuple[Record, ...]
+    test: tuple[Record, ...] = ()
+
+    @property
+    def roles(self) -> list[tuple[str, Record]]:
+        """Every record with its role, training first."""
+        return [(role, record) for role in ("training", "validation", "test") for record in getattr(self, role)]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the records and their roles."""
+        return digest([[role, record.identity()] for role, record in self.roles])
+
+    def save(self, path: Path) -> None:
+        """Write as NPZ."""
+        described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
+        arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
+        write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Experiments:
+        """Read what `save` wrote."""
+        header, arrays = read_npz(path, kind="data")
+        found: dict[str, list[Record]] = {"training": [], "validation": [], "test": []}
+        try:
+            for i, entry in enumerate(header["records"]):
+                about: dict[str, Any] = {
+                    n: tuple(entry[n]) if isinstance(entry[n], list) else entry[n] for n in DESCRIPTION
+                }
+                found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
+        except (KeyError, TypeError, InputError) as error:
+            raise DamagedFile(path, "header", f"not complete, {error}") from None
+        return cls(**{role: tuple(records) for role, records in found.items()})
+
+
+class RunFolder:
+    """A run on disk: plan.json first, then data.npz, ledger.sqlite, model.npz, certificate.json and report.html.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Examples
+    --------
+    >>> RunFolder("no such folder").plan
+    Traceback (most recent call last):
+        ...
+    echobound.errors.RunError: no such folder is not a run folder (it has no plan.json): give the folder of a run
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def start(cls, path: str | Path, plan: Plan, experiments: Experiments) -> RunFolder:
+        """Start a run, or go on with one of the same plan; a folder with anything else in it is refused."""
+        folder = cls(path)
+        if (folder.path / "plan.json").exists():
+            found = folder.plan
+            if found.digest != plan.digest:
+                ours, theirs = plan.to_dict(), found.to_dict()
+                differs = ", ".join(n for n in ours if n != "digest" and ours[n] != theirs[n])
+                raise RunError(
+                    f"{path} holds a run of another plan (other {differs}): nothing was changed; choose another folder"
+                    " with --run, or give the options of that run to go on with it"
+                )
+        else:
+            try:
+                folder.path.mkdir(parents=True, exist_ok=True)
+                occupied = any(folder.path.iterdir())
+            except OSError as error:
+                raise RunError(f"cannot make the run folder {path} ({error.strerror}): choose another") from None
+            if occupied:
+                raise RunError(f"{path} is not empty and not a run folder: nothing was changed; choose another")
+            write_json(folder.path / "plan.json", plan.to_dict())
+        if not (folder.path / "data.npz").exists():
+            experiments.save(folder.path / "data.npz")
+        return folder
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What was planned."""
+        path = self.path / "plan.json"
+        if not path.exists():
+            raise RunError(f"{self.path} is not a run folder (it has no plan.json): give the folder of a run")
+        try:
+            return Plan.from_dict(read_json(path))
+        except InputError as error:
+            raise DamagedFile(path, "content", str(error)) from None
+
+    @cached_property
+    def experiments(self) -> Experiments:
+        """The records as used, after checking that they are those of the plan."""
+        path = self.path / "data.npz"
+        experiments = Experiments.load(path)
+        if experiments.digest != self.plan.data:
+            raise DamagedFile(path, "digest", "these are not the data of plan.json")
+        return experiments
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem on the search stream."""
+        records = [*self.experiments.training, *self.experiments.validation]
+        return self.plan.problem(records, [get_score(name) for name in self.plan.scores])
+
+    def ledger(self, *, write: bool = False) -> Ledger:
+        """The ledger, for reading unless said otherwise."""
+        return Ledger(self.path / "ledger.sqlite", self.plan.digest, self.plan.scores, write=write)
+
+    def rows(self, stream: int = SEARCH) -> Rows:
+        """Rows of a stream, in the order of their index."""
+        with self.ledger() as ledger:
+            return ledger.rows(stream)
+
+    @cached_property
+    def search(self) -> Rows:
+        """The rows that the certificate speaks of."""
+        return self.rows(SEARCH)[: self.plan.networks]
+
+    @property
+    def verification(self) -> Rows:
+        """The fresh rows that put it to the test."""
+        return self.rows(VERIFICATION)
+
+    @cached_property
+    def model(self) -> EchoStateNetwork:
+        """The network that was picked, after checking that it is the one of the certificate."""
+        path, certificate = self.path / "model.npz", self.certificate
+        model = EchoStateNetwork.load(path)
+        if model.digest != certificate.digests.get("model"):
+            raise DamagedFile(path, "digest", "this is not the model of certificate.json")
+        return model
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate, every number of it derived again from the ledger."""
+        path = self.path / "certificate.json"
+        expected = {"data": self.plan.data, "plan": self.plan.digest}
+        certificate = Certificate.from_dict(read_json(path), path=path)
+        for part, value in expected.items():
+            if certificate.digests.get(part) != value:
+                raise DamagedFile(path, f"digest of the {part}", f"this run folder's {part} has another")
+        if certificate.digests.get("ledger") != rows_digest(self.search):
+            raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
+        certificate.check(self.search["scores"][:, 0], path=path)
+        return certificate
+
+    def finish(self, model: EchoStateNetwork | None, certificate: Certificate) -> None:
+        """Write the model and, last, the certificate."""
+        if model is not None:
+            model.save(self.path / "model.npz")
+        write_json(self.path / "certificate.json", certificate.to_dict())

@@ -1,0 +1,134 @@
+"""Plan: everything that is settled before the first draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from echobound.errors import InputError
+from echobound.files import digest, jsonable
+from echobound.kernels.problem import Fold, Problem, Segment
+from echobound.network.law import ReservoirLaw
+from echobound.scenario import epsilon_exact, epsilon_explicit, networks_exact, networks_explicit
+
+__all__ = ["Plan", "settle_networks"]
+
+SCHEMA = 1
+Bound = Literal["exact", "explicit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will do, recorded before the first draw and never changed afterwards.
+
+    Parameters
+    ----------
+    law, seed, scores, folds, horizon
+        The problem; scores by name, the first selects.
+    networks, epsilon, beta, bound
+        What will be certified: N networks by this bound give epsilon at confidence 1 - beta.
+    data
+        Digest of the records.
+    """
+
+    law: ReservoirLaw
+    seed: int
+    scores: tuple[str, ...]
+    folds: tuple[Fold, ...]
+    horizon: int | None
+    networks: int
+    epsilon: float
+    beta: float
+    bound: Bound
+    data: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON, with its digest."""
+        content = {
+            "schema_version": SCHEMA,
+            "rule": "fixed",  # N is settled here, whatever the scores turn out to be
+            "law": self.law.to_dict(),
+            "seed": self.seed,
+            "scores": list(self.scores),
+            "folds": [{"training": _listed(fold.training), "scored": _listed(fold.scored)} for fold in self.folds],
+            "horizon": self.horizon,
+            "networks": self.networks,
+            "epsilon": self.epsilon,
+            "beta": self.beta,
+            "bound": self.bound,
+            "data": self.data,
+        }
+        return {**content, "digest": digest(jsonable(content))}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the plan."""
+        return str(self.to_dict()["digest"])
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Plan:
+        """Inverse of `to_dict`; a plan that does not have the digest stored with it is refused."""
+        try:
+            plan = cls(
+                law=ReservoirLaw.from_dict(content["law"]),
+                folds=tuple(
+                    Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))
+                    for fold in content["folds"]
+                ),
+                scores=tuple(content["scores"]),
+                **{name: content[name] for name in ("seed", "horizon", "networks", "epsilon", "beta", "bound", "data")},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a complete plan: {error}") from None
+        expected = jsonable(plan.to_dict())
+        for name in sorted(set(expected) | set(content)):
+            if expected.get(name) != content.get(name):
+                raise InputError(f"{name} is not what was planned")
+        return plan
+
+    def problem(self, records: Sequence[Any], scores: Sequence[Any]) -> Problem:
+        """The problem that the plan speaks of."""
+        return Problem(tuple(records), self.folds, self.law, tuple(scores), seed=self.seed, horizon=self.horizon)
+
+
+def settle_networks(
+    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact"
+) -> tuple[int, float]:
+    """Number of networks and epsilon: one given, the other follows; neither, epsilon = 0.05.
+
+    Examples
+    --------
+    >>> settle_networks(0.05, 1e-7, None)
+    (315, 0.05)
+    >>> networks, epsilon = settle_networks(None, 1e-7, 645)
+    >>> round(epsilon, 7)
+    0.0246797
+    """
+    if bound not in ("exact", "explicit"):
+        raise InputError(f"the bound must be 'exact' or 'explicit', got {bound!r}")
+    required, inverse = (networks_exact, epsilon_exact) if bound == "exact" else (networks_explicit, epsilon_explicit)
+    if networks is None:
+        epsilon = 0.05 if epsilon is None else epsilon
+        return required(epsilon, beta), float(epsilon)
+    if networks < 1:
+        raise InputError(f"the number of networks must be at least 1, got {networks}")
+    if epsilon is None:
+        epsilon = float(inverse(networks, beta))
+        if epsilon >= 1:
+            raise InputError(
+                f"{networks} networks certify nothing at beta={beta:g} by the {bound} bound: draw more networks, or"
+                " take a larger beta"
+            )
+        return networks, epsilon
+    needed = required(epsilon, beta)
+    if networks < needed:
+        raise InputError(
+            f"{networks} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {needed} are needed by the"
+            f" {bound} bound, so draw more, or give up one of the three numbers"
+        )
+    return networks, float(epsilon)
+
+
+def _listed(segments: Sequence[Segment]) -> list[list[int]]:
+    return [[s.record, s.start, s.stop, s.washout] for s in segments]

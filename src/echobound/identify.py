@@ -1,0 +1,219 @@
+"""Certified identification: the whole method on one screen.
+
+Settle the number of networks, record the plan, draw and train them all, pick the best on validation data, certify
+that a new draw is unlikely to beat it, and leave a folder behind in which all of it can be checked.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from echobound.campaign import (
+    Experiments,
+    Ledger,
+    Plan,
+    Progress,
+    RunFolder,
+    rows_digest,
+    run_campaign,
+    settle_networks,
+    worker_count,
+)
+from echobound.campaign.plan import Bound
+from echobound.campaign.provenance import provenance
+from echobound.data import Record, as_records, split
+from echobound.kernels import Problem, Rows, get_kernel, hold_out
+from echobound.kernels.training import train_network
+from echobound.network import EchoStateNetwork, ReservoirLaw, get_law
+from echobound.report import write_page
+from echobound.scenario import Certificate, certify, select
+from echobound.scores import Score, get_score, summary
+
+__all__ = ["Identification", "identify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """What comes out: the model, the certificate, the table of all networks, and the model's scores.
+
+    Parameters
+    ----------
+    model
+        The best network on validation data; None if all networks diverged.
+    certificate
+        What is promised, and what is not.
+    table
+        One row for each network: index, status, scores, order, ridge.
+    scores
+        FIT and RMSE of the model on validation and, where given, test data.
+    run
+        The run folder, if one was asked for.
+    """
+
+    model: EchoStateNetwork | None
+    certificate: Certificate
+    table: Rows
+    scores: dict[str, Any]
+    run: Path | None
+
+
+def identify(
+    training: Record | Iterable[Record],
+    validation: Record | Iterable[Record] | None = None,
+    *,
+    test: Record | Iterable[Record] = (),
+    law: str | ReservoirLaw = "broad",
+    order: int | None = None,
+    epsilon: float | None = None,
+    beta: float = 1e-7,
+    networks: int | None = None,
+    bound: Bound = "exact",
+    scores: Sequence[str | Score] = ("fit", "rmse"),
+    washout: int = 100,
+    horizon: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    kernel: str = "cpu",
+    run: str | Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Identification:
+    """Identify a system with echo state networks, and certify the result.
+
+    Parameters
+    ----------
+    training, validation, test
+        Records, one or several each. Without validation data, the last quarter of a single training record is held
+        out. Test data are opened once, after everything is settled.
+    law, order
+        What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
+    epsilon, beta, networks, bound
+        Either epsilon or the number of networks follows from the other (default: epsilon = 0.05, so 315 networks).
+    scores
+        By name or as `Score`; the first selects.
+    washout
+        Samples at the start of each record that are neither trained on nor scored.
+    horizon
+        None scores the free run; k scores the prediction k samples ahead.
+    seed
+        With the index, it names each network.
+    workers, kernel
+        How to compute; without influence on the result.
+    run
+        Folder to record the run in; an interrupted run of the same plan is resumed. ``{plan}`` in it becomes the
+        first digits of the plan's digest.
+    on_progress
+        Called after each block of networks.
+
+    Examples
+    --------
+    >>> from echobound.plants import ph_experiment
+    >>> training, validation = ph_experiment(samples=(800, 500))
+    >>> result = identify(training, validation, law="paper", order=20, epsilon=0.2, beta=1e-3)
+    >>> result.certificate.networks, len(result.table)
+    (31, 31)
+    """
+    engine, workers, measure = get_kernel(kernel), worker_count(workers), [get_score(score) for score in scores]
+    experiments = _experiments(training, validation, test)
+    problem = hold_out(
+        experiments.training,
+        experiments.validation,
+        law=get_law(law, order),
+        scores=measure,
+        washout=washout,
+        seed=seed,
+        horizon=horizon,
+    )
+    _warn_if_short(problem)
+
+    # Everything is settled before the first draw.
+    count, epsilon = settle_networks(epsilon, beta, networks, bound)
+    plan = Plan(
+        law=problem.law,
+        seed=seed,
+        scores=tuple(score.name for score in measure),
+        folds=problem.folds,
+        horizon=horizon,
+        networks=count,
+        epsilon=epsilon,
+        beta=float(beta),
+        bound=bound,
+        data=experiments.digest,
+    )
+    folder = None
+    if run is not None:
+        folder = RunFolder.start(str(run).replace("{plan}", plan.digest[:8]), plan, experiments)
+
+    # Draw, train and score every network.
+    with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
+        table = run_campaign(engine, problem, range(count), ledger, workers=workers, on_progress=on_progress)
+
+    # Pick the best, and say what that is worth.
+    winner = select(table["scores"][:, 0], measure[0].direction)
+    model, achieved = None, {}
+    if winner is not None:
+        model, simulated = train_network(engine, problem, winner)
+        achieved["validation"] = summary(problem.measured[0], simulated, model.output_names)
+        if experiments.test:
+            achieved["test"] = _test_scores(model, experiments.test)
+    certificate = certify(
+        table["scores"][:, 0],
+        score=measure[0].name,
+        direction=measure[0].direction,
+        unit=measure[0].unit,
+        epsilon=epsilon,
+        beta=float(beta),
+        bound=bound,
+        law=problem.law.to_dict(),
+        seed=seed,
+        digests={
+            "data": plan.data,
+            "plan": plan.digest,
+            "ledger": rows_digest(table),
+            "model": "" if model is None else model.digest,
+        },
+        provenance=provenance(kernel=engine.name, seconds=float(table["seconds"].sum())),
+    )
+    if folder is not None:
+        folder.finish(model, certificate)
+        write_page(folder)
+    return Identification(model, certificate, table, achieved, None if folder is None else folder.path)
+
+
+def _experiments(
+    training: Record | Iterable[Record],
+    validation: Record | Iterable[Record] | None,
+    test: Record | Iterable[Record],
+) -> Experiments:
+    first = as_records(training, "training")
+    if validation is None:
+        *most, last = first
+        kept, validation = split(last, validation=0.25)
+        first = (*most, kept)
+    second = as_records(validation, "validation")
+    third = (test,) if isinstance(test, Record) else tuple(test)
+    as_records((*first, *second, *third))  # they must have the same channels and sampling time
+    return Experiments(first, second, third)
+
+
+def _warn_if_short(problem: Problem) -> None:
+    """A least-squares problem with more columns than rows can be solved, but is seldom what was meant."""
+    columns = problem.law.most_columns(problem.inputs, problem.outputs)
+    rows = min(sum(segment.counted for segment in fold.training) for fold in problem.folds)
+    if rows < columns:
+        warnings.warn(
+            f"{rows} training samples are fewer than the {columns} columns of the least-squares problem: the networks"
+            " are trained all the same, but give more data or a smaller order",
+            stacklevel=3,
+        )
+
+
+def _test_scores(model: EchoStateNetwork, records: Sequence[Record]) -> dict[str, Any]:
+    runs = [model.simulate(record) for record in records]
+    measured = np.concatenate([record.y[run.first :] for record, run in zip(records, runs, strict=True)])
+    return summary(measured, np.concatenate([run.y for run in runs]), model.output_names)

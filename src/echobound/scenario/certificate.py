@@ -1,0 +1,361 @@
+"""Certificate: what a search promises, in numbers that can be derived again and in plain words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echobound.errors import DamagedFile, InputError
+from echobound.scenario.bounds import (
+    beta_exact,
+    epsilon_exact,
+    log_beta_exact,
+    networks_exact,
+    networks_explicit,
+)
+from echobound.scenario.verification import goodness
+
+__all__ = ["Certificate", "WorstCase", "certify", "schema", "select"]
+
+SCHEMA_VERSION = 1
+NOT_STATED = (
+    "It speaks of new networks drawn and trained in the same way and scored on these validation data, not of new data:"
+    " how well the model does on other data must be tested on other data.",
+    "It does not say that a network as good as the best is rare: a new network may tie with it.",
+    "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
+    "It covers the law, the score and the number of networks that were settled beforehand; changing one of them after a"
+    " look at the scores voids it.",
+)
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The other end: how bad a new network may be.
+
+    Parameters
+    ----------
+    index, threshold
+        The worst network and its score; the threshold is None if it diverged.
+    diverged
+        Whether it did.
+    divergence_bound
+        Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges.
+    statement
+        In plain words.
+    """
+
+    index: int
+    threshold: float | None
+    diverged: bool
+    divergence_bound: float | None
+    statement: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is promised about the best of N networks; see `certify`, which makes one.
+
+    Two certificates are equal if they say the same; where and when they were computed (`provenance`) does not count.
+    """
+
+    score: str
+    direction: Literal["max", "min"]
+    unit: str
+    networks: int
+    epsilon: float
+    beta: float
+    bound: Literal["exact", "explicit"]
+    networks_required: int
+    epsilon_exact: float
+    beta_exact: float
+    log10_beta_exact: float
+    status: Literal["certified", "all diverged"]
+    winner: int | None
+    threshold: float | None
+    failures: int
+    statement: str
+    not_stated: tuple[str, ...]
+    worst: WorstCase
+    law: Mapping[str, Any]
+    seed: int
+    families: tuple[Mapping[str, Any], ...]
+    digests: Mapping[str, str]
+    kind: str = "best"
+    rule: str = "fixed"
+    rank: int = 1
+    provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def identity(self) -> dict[str, Any]:
+        """Everything but the provenance, as JSON."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("provenance", "worst")}
+        content |= {"schema_version": SCHEMA_VERSION, "worst": dict(vars(self.worst))}
+        plain: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+        return plain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as JSON, with its digest."""
+        identity = self.identity()
+        return {**identity, "digest": _digest(identity), "provenance": dict(self.provenance)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Certificate:
+        """Inverse of `to_dict`; anything missing, unknown or of the wrong type is refused, and so is a wrong digest."""
+        expected = {f.name for f in fields(cls)} | {"schema_version", "digest"}
+        for name in sorted(expected ^ set(content)):
+            raise DamagedFile(path, str(name), "missing" if name in expected else "unknown")
+        if content["schema_version"] != SCHEMA_VERSION:
+            raise DamagedFile(
+                path, "schema_version", f"{content['schema_version']!r}, this version reads {SCHEMA_VERSION}"
+            )
+        values = {name: content[name] for name in expected - {"schema_version", "digest"}}
+        for name, value in values.items():
+            if not _fits(value, _TYPES[name]):
+                raise DamagedFile(path, name, f"a value of another type was expected, found {value!r}"[:200])
+        worst = values["worst"]
+        if set(worst) != set(_WORST) or not all(_fits(worst[name], kind) for name, kind in _WORST.items()):
+            raise DamagedFile(path, "worst", "not the worst case of a certificate")
+        values |= {
+            "worst": WorstCase(**worst),
+            "families": tuple(values["families"]),
+            "not_stated": tuple(values["not_stated"]),
+        }
+        certificate = cls(**values)
+        if content["digest"] != _digest(certificate.identity()):
+            raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
+        return certificate
+
+    def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
+        """Derive every number and sentence again, with the scores also those that depend on them.
+
+        Raises
+        ------
+        DamagedFile
+            Naming the first field that does not follow.
+        """
+        if scores is not None:
+            derived = certify(
+                scores,
+                score=self.score,
+                direction=self.direction,
+                unit=self.unit,
+                epsilon=self.epsilon,
+                beta=self.beta,
+                bound=self.bound,
+                law=self.law,
+                seed=self.seed,
+                digests=self.digests,
+                families=self.families,
+            )
+        else:
+            try:
+                derived = _derive(self)
+            except InputError as error:
+                raise DamagedFile(path, "epsilon, beta or networks", str(error)) from None
+        ours, theirs = self.identity(), derived.identity()
+        for name in ours:
+            if ours[name] != theirs[name]:
+                raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
+
+
+def certify(
+    scores: ArrayLike,
+    *,
+    score: str,
+    direction: Literal["max", "min"],
+    epsilon: float,
+    beta: float,
+    law: Mapping[str, Any],
+    seed: int,
+    digests: Mapping[str, str],
+    bound: Literal["exact", "explicit"] = "exact",
+    unit: str = "",
+    families: Sequence[Mapping[str, Any]] = (),
+    provenance: Mapping[str, Any] | None = None,
+) -> Certificate:
+    """Certify the best (and the worst) of a number of networks settled beforehand.
+
+    Parameters
+    ----------
+    scores
+        One for each network, in the order of their index; not finite where a network diverged. All of them count.
+    score, direction, unit
+        What was scored, whether larger (``"max"``) or smaller (``"min"``) is better, and its unit.
+    epsilon, beta, bound
+        What is claimed, and by which bound.
+    law, seed, digests, families
+        From what the networks were drawn, and fingerprints of data, plan, ledger and model.
+    provenance
+        Where and when; not part of what is certified.
+
+    Examples
+    --------
+    >>> certificate = certify([80.0, 90.0, float("-inf")], score="fit", direction="max", unit="%", epsilon=0.9,
+    ...                       beta=0.01, law={}, seed=0, digests={})
+    >>> certificate.winner, certificate.threshold, certificate.failures
+    (1, 90.0, 1)
+    >>> print(certificate.statement)
+    With confidence 1 - 0.01, a new network drawn and trained in the same way scores a FIT above 90 % on these
+    validation data with probability at most 0.9.
+    """
+    values = goodness(scores, direction)
+    if values.ndim != 1 or not len(values):
+        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    sign = 1.0 if direction == "max" else -1.0
+    failed = ~np.isfinite(values) & (values < 0)
+    best, worst = select(scores, direction), int(np.argmin(values))
+    count = len(values)
+    draft = Certificate(
+        score=score,
+        direction=direction,
+        unit=unit,
+        networks=count,
+        epsilon=float(epsilon),
+        beta=float(beta),
+        bound=bound,
+        networks_required=0,
+        epsilon_exact=0.0,
+        beta_exact=0.0,
+        log10_beta_exact=0.0,
+        status="all diverged" if best is None else "certified",
+        winner=best,
+        threshold=None if best is None else float(sign * values[best]),
+        failures=int(failed.sum()),
+        statement="",
+        not_stated=NOT_STATED,
+        worst=WorstCase(
+            index=worst,
+            threshold=None if failed[worst] else float(sign * values[worst]),
+            diverged=bool(failed[worst]),
+            divergence_bound=None,
+            statement="",
+        ),
+        law=law,
+        seed=seed,
+        families=tuple(families) or ({"family": 0, "networks": count},),
+        digests=digests,
+        provenance=provenance or {},
+    )
+    return _derive(draft)
+
+
+def _derive(draft: Certificate) -> Certificate:
+    """Fill in everything that follows from N, epsilon, beta, thresholds and failures."""
+    n, epsilon, beta = draft.networks, draft.epsilon, draft.beta
+    if draft.bound not in ("exact", "explicit"):
+        raise InputError(f"the bound must be 'exact' or 'explicit', got {draft.bound!r}")
+    required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
+    if n < required:
+        raise InputError(
+            f"{n} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
+            f" {draft.bound} bound"
+        )
+    return replace(
+        draft,
+        networks_required=required,
+        epsilon_exact=epsilon_exact(n, beta),
+        beta_exact=beta_exact(n, epsilon),
+        log10_beta_exact=log_beta_exact(n, epsilon) / math.log(10),
+        status="all diverged" if draft.winner is None else "certified",
+        statement=_statement(draft),
+        not_stated=NOT_STATED,
+        worst=_worst(draft),
+    )
+
+
+def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
+    """Index of the best score; the lowest wins ties, and None if all networks diverged.
+
+    Examples
+    --------
+    >>> select([1.0, 3.0, 3.0], "max"), select([2.0, float("nan")], "min"), select([float("nan")], "max")
+    (1, 0, None)
+    """
+    values = goodness(scores, direction)
+    best = int(np.argmax(values))
+    return None if values[best] == -np.inf else best
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of ``certificate.json``."""
+    text = Path(__file__).with_name("certificate.schema.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def _statement(draft: Certificate) -> str:
+    start = f"With confidence 1 - {draft.beta:g}, a new network drawn and trained in the same way"
+    if draft.winner is None:
+        return (
+            f"All {draft.networks} networks diverged. {start} gives a finite score on these validation data with"
+            f" probability at most {draft.epsilon:.6g}."
+        )
+    side = "above" if draft.direction == "max" else "below"
+    return (
+        f"{start} scores {_scored(draft)} {side} {_value(draft, draft.threshold)} on these validation data with"
+        f" probability at most {draft.epsilon:.6g}."
+    )
+
+
+def _worst(draft: Certificate) -> WorstCase:
+    start = f"With confidence 1 - {draft.beta:g}, a new network"
+    if draft.worst.diverged:
+        bound = epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
+        said = f"{start} diverges with probability at most {bound:.6g} ({draft.failures} of {draft.networks} did)."
+        return replace(draft.worst, divergence_bound=bound, statement=said)
+    side = "below" if draft.direction == "max" else "above"
+    said = (
+        f"{start} scores {_scored(draft)} {side} {_value(draft, draft.worst.threshold)}, the worst seen, with"
+        f" probability at most {draft.epsilon:.6g}."
+    )
+    return replace(draft.worst, divergence_bound=None, statement=said)
+
+
+def _scored(draft: Certificate) -> str:
+    name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
+    return f"a{'n' if name == 'RMSE' else ''} {name}"
+
+
+def _value(draft: Certificate, value: float | None) -> str:
+    return f"{value:.6g}{' ' + draft.unit if draft.unit else ''}"
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+_NUMBER, _MAYBE = (int, float), (int, float, type(None))
+_WORST: dict[str, Any] = {
+    "index": int,
+    "threshold": _MAYBE,
+    "diverged": bool,
+    "divergence_bound": _MAYBE,
+    "statement": str,
+}
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("score", "direction", "unit", "bound", "status", "statement", "kind", "rule"), str),
+    **dict.fromkeys(("networks", "networks_required", "failures", "seed", "rank"), int),
+    **dict.fromkeys(("epsilon", "beta", "epsilon_exact", "beta_exact", "log10_beta_exact"), _NUMBER),
+    **dict.fromkeys(("law", "digests", "worst", "provenance"), dict),
+    **dict.fromkeys(("families", "not_stated"), list),
+    "winner": (int, type(None)),
+    "threshold": _MAYBE,
+}
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a JSON value has a type; true and false are not numbers."""
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

@@ -1,0 +1,56 @@
+"""Verification: a certificate put to the test by fresh networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from echobound.campaign import Progress, RunFolder, run_campaign
+from echobound.campaign.verification import verification_of
+from echobound.draws import VERIFICATION
+from echobound.errors import InputError
+from echobound.kernels import get_kernel
+from echobound.report import write_page
+
+__all__ = ["verify"]
+
+
+def verify(
+    run: str | Path,
+    fresh: int = 500,
+    *,
+    workers: int | None = None,
+    kernel: str = "cpu",
+    on_progress: Callable[[Progress], None] | None = None,
+) -> dict[str, Any]:
+    """Draw fresh networks from the law of a run, and count those that violate its certificate.
+
+    They come from a stream of their own, so that none is among those of the search. A second call goes on at the next
+    unused index, and pools all fresh networks.
+
+    Parameters
+    ----------
+    run
+        The run folder; its files are checked first.
+    fresh
+        How many networks to add.
+    workers, kernel, on_progress
+        As in `identify`.
+
+    Returns
+    -------
+    dict
+        ``fresh``, ``violations``, ``p_value`` = P(X >= violations), ``epsilon_combined`` (what search and fresh
+        networks certify together; ties count) and the same under ``worst``.
+    """
+    if fresh < 0:
+        raise InputError(f"the number of fresh networks must not be negative, got {fresh}")
+    folder = RunFolder(run)
+    total = len(folder.verification) + fresh
+    _ = folder.certificate  # nothing is drawn for a certificate that does not follow from its run
+    problem = folder.problem.on(stream=VERIFICATION)
+    with folder.ledger(write=True) as ledger:
+        run_campaign(get_kernel(kernel), problem, range(total), ledger, workers=workers, on_progress=on_progress)
+    write_page(folder)
+    return verification_of(folder)

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from echobound.campaign import Ledger, Progress, run_campaign
+from echobound.errors import InputError
+from echobound.kernels import get_kernel, hold_out
+from echobound.network import broad
+from echobound.scores import get_score
+
+
+@pytest.fixture(scope="module")
+def problem(ph_records):
+    return hold_out(*ph_records, law=broad(order=12), scores=[get_score("fit"), get_score("rmse")], washout=60)
+
+
+def table(problem, count, **options):
+    with Ledger(None, "p", ["fit", "rmse"]) as ledger:
+        return run_campaign(get_kernel("cpu"), problem, range(count), ledger, **options)
+
+
+def same(one, other):
+    return all((one[name] == other[name]).all() for name in one.dtype.names if name != "seconds")
+
+
+def test_rows_are_the_same_for_any_workers_and_blocks(problem):
+    expected = table(problem, 70, workers=1, block=64)
+    assert expected["index"].tolist() == list(range(70))
+    for workers in (1, 2, 3):
+        for block in (1, 7, 64):
+            assert same(table(problem, 70, workers=workers, block=block), expected), (workers, block)
+    assert same(table(problem, 70), expected)
+
+
+def test_an_interrupted_campaign_goes_on(problem):
+    class Interrupted(Exception):
+        pass
+
+    def stop(event):
+        if event.fresh >= 5:
+            raise Interrupted
+
+    with Ledger(None, "p", ["fit", "rmse"]) as ledger:
+        with pytest.raises(Interrupted):
+            run_campaign(get_kernel("cpu"), problem, range(30), ledger, workers=2, block=2, on_progress=stop)
+        kept = len(ledger.rows())
+        assert 5 <= kept < 30
+        seen = []
+        rows = run_campaign(get_kernel("cpu"), problem, range(30), ledger, workers=2, block=2, on_progress=seen.append)
+    assert same(rows, table(problem, 30))
+    assert seen[0].done == kept
+    assert seen[-1].fresh == 30 - kept
+
+
+def test_progress_tells_best_worst_and_how_long(problem):
+    seen: list[Progress] = []
+    rows = table(problem, 20, block=5, workers=1, on_progress=seen.append)
+    assert [event.done for event in seen] == [0, 5, 10, 15, 20]
+    assert seen[0].best is None
+    assert seen[0].remaining is None
+    assert seen[-1].best == rows["scores"][:, 0].max()
+    assert seen[-1].worst == rows["scores"][:, 0].min()
+    assert seen[2].remaining > 0
+    assert seen[-1].remaining == 0
+    assert all(event.planned == 20 for event in seen)
+
+
+def test_a_part_of_the_indices_only(problem):
+    with Ledger(None, "p", ["fit", "rmse"]) as ledger:
+        first = run_campaign(get_kernel("cpu"), problem, range(10), ledger)
+        more = run_campaign(get_kernel("cpu"), problem, range(4, 15), ledger)
+    assert more["index"].tolist() == list(range(4, 15))
+    assert same(more[:6], first[4:])
+
+
+def test_submitted_blocks_are_bounded(problem):
+    started = []
+
+    class Fast:
+        name = "fast"
+
+        def evaluate(self, problem, indices):
+            started.append(indices)
+            return get_kernel("reference").evaluate(problem, [])
+
+    ahead = []
+
+    class Counting(Ledger):
+        def append(self, rows):
+            ahead.append(len(started) - len(ahead))
+
+    with Counting(None, "p", ["fit", "rmse"]) as ledger:
+        run_campaign(Fast(), problem, range(500), ledger, workers=2, block=1)
+    assert len(ahead) == 500
+    assert max(ahead) <= 8, "no more than a few blocks are ahead of the ledger"
+
+
+def test_errors_in_a_worker_are_raised(problem):
+    class Broken:
+        name = "broken"
+
+        def evaluate(self, problem, indices):
+            raise ZeroDivisionError("in the worker")
+
+    with Ledger(None, "p", ["fit", "rmse"]) as ledger, pytest.raises(ZeroDivisionError):
+        run_campaign(Broken(), problem, range(5), ledger)
+
+
+@pytest.mark.parametrize("bad", [{"workers": 0}, {"block": 0}])
+def test_bad_numbers(problem, bad):
+    with pytest.raises(InputError, match="at least 1"):
+        table(problem, 3, **bad)
+
+
+def test_best_and_worst_of_a_score_to_minimise(ph_records):
+    problem = hold_out(*ph_records, law=broad(order=12), scores=[get_score("rmse")], washout=60)
+    seen = []
+    with Ledger(None, "p", ["rmse"]) as ledger:
+        rows = run_campaign(get_kernel("cpu"), problem, range(6), ledger, on_progress=seen.append)
+    assert seen[-1].best == rows["scores"].min() < seen[-1].worst == rows["scores"].max()
+    assert np.isfinite(seen[-1].worst)

@@ -1,0 +1,224 @@
+import json
+import sqlite3
+import warnings
+
+import numpy as np
+import pytest
+
+from echobound.campaign import RunFolder
+from echobound.data import Record
+from echobound.errors import DamagedFile, DataError, InputError, RunError
+from echobound.identify import identify
+from echobound.network import EchoStateNetwork, ReservoirLaw, paper
+from echobound.scores import Score, fit
+
+SMALL = {"law": "paper", "order": 15, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
+
+
+@pytest.fixture(scope="module")
+def run(ph_records, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "ph"
+    result = identify(*ph_records, **SMALL, run=folder)
+    return folder, result
+
+
+def test_the_best_network_is_picked_and_certified(run, ph_records):
+    _, result = run
+    scores = result.table["scores"][:, 0]
+    assert len(result.table) == 31  # smallest N with 0.8**N <= 1e-3
+    certificate = result.certificate
+    assert certificate.winner == int(np.argmax(scores))
+    assert certificate.threshold == scores.max() == result.scores["validation"]["fit"]
+    assert certificate.worst.threshold == scores.min()
+    assert certificate.networks == 31
+    simulated = result.model.simulate(ph_records[1])
+    assert fit(ph_records[1].y[60:], simulated.y) == pytest.approx(scores.max(), rel=1e-9)
+
+
+def test_the_run_folder_is_complete(run):
+    folder, result = run
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"plan.json", "data.npz", "ledger.sqlite", "model.npz", "certificate.json", "report.html"}
+    opened = RunFolder(folder)
+    assert opened.certificate == result.certificate
+    assert opened.model.digest == result.model.digest
+    assert (opened.search["scores"] == result.table["scores"]).all()
+    assert EchoStateNetwork.load(folder / "model.npz").digest == result.certificate.digests["model"]
+
+
+def test_the_same_plan_is_resumed_without_drawing_again(run, ph_records):
+    folder, result = run
+    before = RunFolder(folder).search
+    seen = []
+    again = identify(*ph_records, **SMALL, run=folder, on_progress=seen.append)
+    assert again.certificate == result.certificate
+    assert seen[-1].fresh == 0
+    assert (RunFolder(folder).search == before).all(), "to the second each network took"
+
+
+def test_another_plan_is_refused_and_nothing_is_changed(run, ph_records):
+    folder, _ = run
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(RunError, match=r"another plan \(other seed\)"):
+        identify(*ph_records, **SMALL, seed=1, run=folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_folder_with_something_else_in_it_is_refused(ph_records, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(RunError, match="not empty"):
+        identify(*ph_records, **SMALL, run=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_interrupted_run_ends_as_one_never_interrupted(run, ph_records, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(event):
+        if event.fresh >= 4:
+            raise Stop
+
+    for _ in range(3):
+        with pytest.raises(Stop):
+            identify(*ph_records, **SMALL, run=tmp_path / "r", on_progress=stop)
+    assert not (tmp_path / "r" / "certificate.json").exists()
+    result = identify(*ph_records, **SMALL, run=tmp_path / "r")
+    assert result.certificate == run[1].certificate
+
+
+def test_workers_and_memory_make_no_difference(run, ph_records):
+    for workers in (1, 2):
+        result = identify(*ph_records, **SMALL, workers=workers)
+        assert result.certificate == run[1].certificate
+        assert result.run is None
+
+
+def test_run_folder_named_by_its_plan(ph_records, tmp_path):
+    result = identify(*ph_records, **SMALL, run=tmp_path / "ph-{plan}")
+    assert result.run.name == f"ph-{result.certificate.digests['plan'][:8]}"
+
+
+def test_without_validation_the_last_quarter_is_held_out(ph_records):
+    training = ph_records[0]
+    result = identify(training, **SMALL)
+    cut = len(training) * 3 // 4
+    by_hand = identify(training.part(0, cut), training.part(cut, len(training)), **SMALL)
+    assert result.certificate.threshold == by_hand.certificate.threshold
+
+
+def test_test_data_are_scored_at_the_end(ph_records):
+    training, validation = ph_records
+    result = identify(training.part(0, 500), validation, test=training.part(450, 700), **SMALL)
+    simulated = result.model.simulate(training.part(450, 700))
+    assert result.scores["test"]["fit"] == fit(training.y[510:700], simulated.y)
+    assert set(result.scores["test"]["per_output"]) == {"pH"}
+
+
+def test_any_score_selects(ph_records):
+    peak = Score("peak", lambda y, yhat: np.abs(y - yhat).max(), "min", "pH")
+    result = identify(*ph_records, **SMALL, scores=[peak, "fit"])
+    assert result.certificate.winner == int(np.argmin(result.table["scores"][:, 0]))
+    assert result.certificate.direction == "min"
+
+
+def test_all_networks_diverging_ends_with_a_statement(tmp_path):
+    k = np.arange(400)
+    record = Record(u=np.sin(0.1 * k), y=np.exp(0.05 * k))
+    long = Record(u=np.sin(0.1 * np.arange(90_000)), y=np.exp(0.05 * (np.arange(90_000) % 400)))
+    law = ReservoirLaw(order=3, output_delays=1, norm=0.1, feedback_scale=0.0, input_scale=0.01)
+    result = identify(record, long, law=law, epsilon=0.3, beta=0.05, washout=100, run=tmp_path / "r")
+    assert result.model is None
+    assert result.certificate.status == "all diverged"
+    assert "diverged" in result.certificate.statement
+    assert not (tmp_path / "r" / "model.npz").exists()
+    assert (tmp_path / "r" / "report.html").exists()
+    assert json.loads((tmp_path / "r" / "certificate.json").read_text())["threshold"] is None
+
+
+def test_few_samples_warn_and_are_solved(ph_records):
+    training, validation = ph_records
+    with pytest.warns(UserWarning, match="40 training samples are fewer than the 51 columns"):
+        result = identify(training.part(0, 100), validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60)
+    assert len(result.table) == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        identify(training, validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"washout": 700}, "washout=700"),
+        ({"washout": -1}, "washout"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"beta": 1.0}, "beta"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"order": 0}, "order"),
+        ({"law": "narrow"}, "narrow"),
+        ({"scores": ["mae"]}, "mae"),
+        ({"kernel": "tpu"}, "tpu"),
+        ({"seed": -1}, "seed"),
+        ({"horizon": 0}, "horizon"),
+        ({"workers": 0}, "workers"),
+        ({"networks": 3}, "31 are needed"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_arguments_leave_nothing_behind(ph_records, change, match, tmp_path):
+    with pytest.raises(InputError, match=match):
+        identify(*ph_records, **(SMALL | change), run=tmp_path / "run")
+    assert not (tmp_path / "run" / "certificate.json").exists()
+
+
+def test_constant_validation_output(ph_records):
+    training, validation = ph_records
+    flat = Record(
+        u=validation.u, y=np.full_like(validation.y, 7.0), sampling_time=10, input_names=("q3",), output_names=("pH",)
+    )
+    with pytest.raises(DataError, match=r"pH.*FIT is undefined"):
+        identify(training, flat, **SMALL)
+
+
+def test_records_that_do_not_fit_together(ph_records):
+    training, validation = ph_records
+    other = Record(u=validation.u, y=validation.y, sampling_time=10.0)
+    with pytest.raises(DataError, match="same channels"):
+        identify(training, other, **SMALL)
+
+
+def tampered(folder, name, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in folder.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    path = copy / name
+    if name.endswith(".json"):
+        content = json.loads(path.read_text())
+        content["epsilon"] = 0.01
+        path.write_text(json.dumps(content))
+    elif name.endswith(".sqlite"):
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE rows SET score_0 = score_0 + 0.1 WHERE number = 3")
+        db.close()
+    else:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 8
+        path.write_bytes(content)
+    return copy
+
+
+@pytest.mark.parametrize("name", ["plan.json", "data.npz", "ledger.sqlite", "model.npz", "certificate.json"])
+def test_tampering_is_refused_and_named(run, name, tmp_path):
+    copy = RunFolder(tampered(run[0], name, tmp_path))
+    with pytest.raises(DamagedFile, match=name):
+        _ = copy.certificate, copy.experiments, copy.model
+
+
+def test_a_model_of_another_run_is_refused(run, ph_records, tmp_path):
+    folder, _ = run
+    other = identify(*ph_records, **SMALL, seed=9)
+    copy = tampered(folder, "report.html", tmp_path)
+    other.model.save(copy / "model.npz")
+    with pytest.raises(DamagedFile, match=r"model\.npz.*not the model"):
+        _ = RunFolder(copy).model

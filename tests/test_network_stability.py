@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+
+from echobound.network import ReservoirLaw, draw_reservoir
+from echobound.network.dynamics import teacher_states
+from echobound.network.stability import stability
+
+ROUNDING = 1e-13
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        ReservoirLaw(order=40, norm=0.9),
+        ReservoirLaw(order=40, norm=0.5, leak=0.4),
+        ReservoirLaw(order=40, norm=0.8, leak=0.3, leak_spread=0.5, bias_scale=0.2),
+    ],
+    ids=["no leak", "leak", "spread leak"],
+)
+def test_two_initial_states_converge_at_the_stated_rate(law):
+    reservoir = draw_reservoir(law, 1, 1, seed=0)
+    claim = stability(reservoir)
+    assert claim.contracts
+    assert claim.norm == pytest.approx(law.norm, rel=1e-10)
+    rng = np.random.default_rng(1)
+    u, y = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
+    drive = reservoir.drive(u)
+    one, other = rng.normal(size=40) * 3, rng.normal(size=40) * 3
+    weight = 1.0 / np.sqrt(reservoir.leak)  # the norm in which the rate holds: x' A^-1 x
+    first = np.linalg.norm(one - other)
+    for k in range(60):
+        before = np.linalg.norm(weight * (one - other))
+        one, other = reservoir.step(one, drive[k], y[k]), reservoir.step(other, drive[k], y[k])
+        assert np.linalg.norm(weight * (one - other)) <= claim.rate * before + ROUNDING
+        assert np.linalg.norm(one - other) <= claim.overshoot * claim.rate ** (k + 1) * first + ROUNDING
+    assert "does not cover the loop closed" in claim.statement
+
+
+def test_without_leak_the_rate_is_the_norm():
+    claim = stability(draw_reservoir(ReservoirLaw(order=20, norm=0.7), 1, 1, seed=0))
+    assert claim.rate == pytest.approx(0.7, rel=1e-10)
+    assert claim.overshoot == 1.0
+
+
+def test_a_norm_of_one_is_not_called_stable():
+    reservoir = draw_reservoir(ReservoirLaw(order=10, norm=0.9), 1, 1, seed=0)
+    object.__setattr__(reservoir, "values", reservoir.values / 0.8)
+    claim = stability(reservoir)
+    assert not claim.contracts
+    assert "not established" in claim.statement
+
+
+def test_states_forget_where_they_started():
+    reservoir = draw_reservoir(ReservoirLaw(order=30, norm=0.8), 1, 1, seed=0)
+    rng = np.random.default_rng(0)
+    u, y = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
+    cold = teacher_states(reservoir, u, y)
+    warm = teacher_states(reservoir, u, y, padding=50)
+    assert np.abs(cold[-1] - warm[-1]).max() < 1e-12

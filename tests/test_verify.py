@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+import scipy.stats
+
+from echobound.campaign import RunFolder
+from echobound.draws import VERIFICATION
+from echobound.errors import DamagedFile, InputError, RunError
+from echobound.identify import identify
+from echobound.verify import verify
+
+SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
+
+
+@pytest.fixture
+def folder(ph_records, tmp_path):
+    identify(*ph_records, **SMALL, run=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_counts_and_probabilities(folder):
+    outcome = verify(folder, fresh=40)
+    run = RunFolder(folder)
+    fresh = run.rows(VERIFICATION)["scores"][:, 0]
+    best, worst = run.search["scores"][:, 0].max(), run.search["scores"][:, 0].min()
+    assert outcome["fresh"] == len(fresh) == 40
+    assert outcome["violations"] == (fresh > best).sum()
+    assert outcome["worst"]["violations"] == (fresh < worst).sum()
+    law = scipy.stats.betabinom(40, 1, 31)
+    assert outcome["p_value"] == pytest.approx(law.sf(outcome["violations"] - 1), rel=1e-9)
+    posterior = scipy.stats.beta(1 + outcome["violations"], 31 + 40 - outcome["violations"])
+    assert outcome["epsilon_combined"] == pytest.approx(posterior.isf(1e-3), rel=1e-9)
+
+
+def test_fresh_networks_are_none_of_the_search(folder):
+    verify(folder, fresh=31)
+    run = RunFolder(folder)
+    assert not set(run.rows(VERIFICATION)["scores"][:, 0]) & set(run.search["scores"][:, 0])
+
+
+def test_a_second_call_goes_on_and_pools(folder, tmp_path, ph_records):
+    verify(folder, fresh=10)
+    outcome = verify(folder, fresh=15)
+    assert outcome["fresh"] == 25
+    identify(*ph_records, **SMALL, run=tmp_path / "other")
+    assert verify(tmp_path / "other", fresh=25) == outcome
+    rows = RunFolder(folder).rows(VERIFICATION)
+    assert rows["index"].tolist() == list(range(25))
+
+
+def test_the_certificate_stays_as_it_is(folder):
+    before = (folder / "certificate.json").read_bytes()
+    verify(folder, fresh=5)
+    assert (folder / "certificate.json").read_bytes() == before
+    assert RunFolder(folder).certificate is not None
+    assert "fresh" in (folder / "report.html").read_text()
+
+
+def test_nothing_is_drawn_for_a_tampered_run(folder):
+    path = folder / "certificate.json"
+    path.write_text(path.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1'))
+    with pytest.raises(DamagedFile):
+        verify(folder, fresh=5)
+    assert len(RunFolder(folder).rows(VERIFICATION)) == 0
+
+
+def test_bad_arguments(folder, tmp_path):
+    with pytest.raises(InputError, match="negative"):
+        verify(folder, fresh=-1)
+    with pytest.raises(RunError, match="not a run folder"):
+        verify(tmp_path / "nothing")
+    assert verify(folder, fresh=0)["fresh"] == 0
+    assert np.isclose(verify(folder, fresh=0)["p_value"], 1.0)
