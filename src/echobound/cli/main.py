@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import Annotated
@@ -58,16 +57,15 @@ def main() -> None:
         code = app(standalone_mode=False)
     except EchoboundError as error:
         _stop(str(error), 2)
-    except KeyboardInterrupt:
-        _stop("interrupted: finished blocks are kept, and the same command with the same --run goes on from there", 130)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
     except Exception as error:
         message = getattr(error, "format_message", None)  # the command-line parser's own errors
         if message is None:
             raise
         _stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
+    if code == 130:
+        _stop("interrupted: finished blocks are kept, and the same command with the same --run goes on from there", 130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

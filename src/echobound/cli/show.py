@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +12,53 @@ __all__ = ["print_result"]
 
 
 def print_result(content: Mapping[str, Any]) -> None:
-    """Print what `identify`, `demo` and `show` give."""
+    """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
+    out, certificate = console(), content["certificate"]
+    title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
+    if not out.is_terminal:
+        print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
+        print("\n".join(f"{name}: {value}" for name, value in _facts(content)))
+        return
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
 
-    certificate, out = content["certificate"], console()
     body = Text(certificate["statement"])
     body.append("\n\n" + certificate["worst"]["statement"], style="dim")
-    title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
-    if out.is_terminal:
-        out.print(Panel(body, title=title, title_align="left", width=min(out.width, 100)))
-    else:
-        out.print(f"{title}: {body.plain}", markup=False)
+    width = min(out.width, 100)
+    out.print(Panel(body, title=title, title_align="left", width=width, padding=(1, 2)))
+    table = Table(box=None, show_header=False, pad_edge=False, width=width)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _facts(content):
+        table.add_row(name, Text(value))
+    out.print(table)
 
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="bold")
-    facts.add_column(overflow="fold")
-    exact = f"{certificate['epsilon_exact']:.6g}"
-    facts.add_row(
-        "networks", f"{certificate['networks']} ({certificate['failures']} diverged); exactly certify epsilon {exact}"
+
+def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    certificate, run = content["certificate"], Path(content["run"])
+    yield (
+        "networks",
+        f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
+        f" epsilon = {certificate['epsilon_exact']:.6g} exactly",
     )
     if certificate["winner"] is not None:
-        facts.add_row("picked", f"network {certificate['winner']}")
+        yield "picked", f"network {certificate['winner']}"
     for role, scores in content.get("scores", {}).items():
-        per_output = ", ".join(
-            f"{name} FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
-            for name, entry in scores["per_output"].items()
-        )
-        facts.add_row(role, per_output)
+        for name, entry in scores["per_output"].items():
+            yield role, f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
     if content.get("stability"):
-        facts.add_row("stability", content["stability"]["statement"])
+        yield "stability", content["stability"]["statement"]
     if content.get("verification"):
-        facts.add_row("verified", content["verification"]["statement"])
-        facts.add_row("", content["verification"]["worst"]["statement"])
+        yield "verified", content["verification"]["statement"]
+        yield "", content["verification"]["worst"]["statement"]
     for choice in content.get("chosen", ()):
-        facts.add_row("note", choice)
-    run = Path(content["run"])
-    facts.add_row("model", str(run / "model.npz") if certificate["winner"] is not None else "none")
-    facts.add_row("certificate", str(run / "certificate.json"))
-    facts.add_row("page", str(run / "report.html"))
-    out.print(facts, markup=False)
+        yield "note", choice
+    if certificate["winner"] is not None:
+        yield "model", str(run / "model.npz")
+    yield "certificate", str(run / "certificate.json")
+    yield "page", str(run / "report.html")
 
 
-def _number(value: float | None) -> str:
-    return "none (diverged)" if value is None or value != value else f"{value:.5g}"
+def _number(value: float) -> str:
+    return f"{value:.5g}"
