@@ -103,7 +103,7 @@ def settle_networks(
     (315, 0.05)
     >>> networks, epsilon = settle_networks(None, 1e-7, 645)
     >>> round(epsilon, 7)
-    0.0246797
+    0.0246796
     """
     if bound not in ("exact", "explicit"):
         raise InputError(f"the bound must be 'exact' or 'explicit', got {bound!r}")

@@ -65,7 +65,7 @@ def demo(
 
 
 def identify(
-    data: Annotated[list[str], typer.Argument(metavar="DATA.csv...", help="Text table(s); several are experiments.")],
+    data: Annotated[list[str], typer.Argument(metavar="DATA.csv", help="Text table; several are several experiments.")],
     inputs: Annotated[str, typer.Option(help="Input columns, by name or number from 1, separated by commas.")],
     outputs: Annotated[str, typer.Option(help="Output columns, likewise.")],
     sampling_time: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from echobound.cli.terminal import console
+from echobound.scenario.verification import upward
 
 __all__ = ["print_result"]
 
@@ -40,7 +41,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield (
         "networks",
         f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
-        f" epsilon = {certificate['epsilon_exact']:.6g} exactly",
+        f" epsilon = {upward(certificate['epsilon_exact'])} exactly",
     )
     if certificate["winner"] is not None:
         yield "picked", f"network {certificate['winner']}"

@@ -131,21 +131,30 @@ def score_axes(
             above = scores > threshold
             violates = above if (direction == "max") == (case == "best") else scores < threshold
             where = np.clip(scores[violates], low, high)
-            ax.plot(index[violates], where, "o", mfc="none", mec=LIMIT, ms=9, label=f"{violates.sum()} violations")
-        ax.legend(loc="lower right" if direction == "max" else "upper right", frameon=False, fontsize=8)
+            ax.plot(
+                index[violates],
+                where,
+                "o",
+                mfc="none",
+                mec=LIMIT,
+                ms=9,
+                label=f"{violates.sum()} violation{'s' * int(violates.sum() != 1)}",
+            )
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8)
     ax.set_ylim(low, high)
     ax.set_ylabel(label)
 
 
 def _limits(scores: Array, threshold: float | None, direction: Direction, case: str) -> tuple[float, float]:
-    """Axis limits that show the bulk and the threshold, but not the far bad tail unless it is the subject."""
+    """Axis limits that show all networks, or the bulk where a few are far worse and the worst is not the subject."""
     if not len(scores):
         return 0.0, 1.0
-    good, bad = (
-        (scores.max(), np.quantile(scores, 0.03)) if direction == "max" else (scores.min(), np.quantile(scores, 0.97))
-    )
-    if case == "worst":
-        bad = scores.min() if direction == "max" else scores.max()
+    sign = 1.0 if direction == "max" else -1.0
+    values = sign * scores
+    good, bad, bulk = values.max(), values.min(), np.quantile(values, 0.03)
+    if case == "best" and good - bad > 4 * (good - bulk):
+        bad = bulk
+    good, bad = sign * good, sign * bad
     marks = [good, bad] + ([threshold] if threshold is not None and np.isfinite(threshold) else [])
     low, high = min(marks), max(marks)
     margin = 0.08 * (high - low) or 1.0

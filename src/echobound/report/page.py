@@ -14,7 +14,8 @@ from echobound.campaign.verification import verification_of
 from echobound.files import write_whole
 from echobound.kernels.base import Rows
 from echobound.report.figures import compare_figure, networks_figure
-from echobound.scores import get_score, summary
+from echobound.scenario.verification import upward
+from echobound.scores import Score, get_score, summary
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -103,11 +104,18 @@ def _networks(folder: RunFolder, rows: Rows, *, testing: bool) -> Figure:
                 "threshold": float(best),
                 "direction": score.direction,
                 "case": case,
-                "label": f"{score.name.upper()} ({score.unit})" if score.unit else score.name.upper(),
+                "label": _label(score, folder),
                 "circle_violations": testing,
             }
         )
     return networks_figure(panels)
+
+
+def _label(score: Score, folder: RunFolder) -> str:
+    """A score with its unit; RMSE has that of the outputs if they share one."""
+    units = set(folder.experiments.training[0].output_units)
+    unit = score.unit or (units.pop() if score.name == "rmse" and len(units) == 1 else "")
+    return f"{score.name.upper()} ({unit})" if unit else score.name.upper()
 
 
 def svg(figure: Figure) -> str:
@@ -129,4 +137,5 @@ def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("echobound.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["upward"] = lambda value: upward(value, digits=4)
     return environment.get_template("page.html")

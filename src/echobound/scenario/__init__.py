@@ -10,11 +10,12 @@ from echobound.scenario.bounds import (
     networks_explicit,
 )
 from echobound.scenario.certificate import Certificate, WorstCase, certify, schema, select
-from echobound.scenario.verification import Verification, count_violations, verify_counts
+from echobound.scenario.verification import Divergence, Verification, count_violations, verify_counts, verify_divergence
 from echobound.scenario.violation import ViolationLaw
 
 __all__ = [
     "Certificate",
+    "Divergence",
     "Verification",
     "ViolationLaw",
     "WorstCase",
@@ -30,4 +31,5 @@ __all__ = [
     "schema",
     "select",
     "verify_counts",
+    "verify_divergence",
 ]

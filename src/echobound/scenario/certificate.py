@@ -21,7 +21,7 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.verification import goodness
+from echobound.scenario.verification import goodness, upward
 
 __all__ = ["Certificate", "WorstCase", "certify", "schema", "select"]
 
@@ -33,6 +33,7 @@ NOT_STATED = (
     "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
     "It covers the law, the score and the number of networks that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
+    "Networks that diverged are among those it counts: none was dropped or drawn again.",
 )
 
 
@@ -111,7 +112,7 @@ class Certificate:
         expected = {f.name for f in fields(cls)} | {"schema_version", "digest"}
         for name in sorted(expected ^ set(content)):
             raise DamagedFile(path, str(name), "missing" if name in expected else "unknown")
-        if content["schema_version"] != SCHEMA_VERSION:
+        if content["schema_version"] is not SCHEMA_VERSION:
             raise DamagedFile(
                 path, "schema_version", f"{content['schema_version']!r}, this version reads {SCHEMA_VERSION}"
             )
@@ -128,7 +129,11 @@ class Certificate:
             "not_stated": tuple(values["not_stated"]),
         }
         certificate = cls(**values)
-        if content["digest"] != _digest(certificate.identity()):
+        try:
+            digest = _digest(certificate.identity())
+        except (TypeError, ValueError) as error:
+            raise DamagedFile(path, "content", str(error)) from None
+        if content["digest"] != digest:
             raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
         return certificate
 
@@ -140,25 +145,26 @@ class Certificate:
         DamagedFile
             Naming the first field that does not follow.
         """
-        if scores is not None:
-            derived = certify(
-                scores,
-                score=self.score,
-                direction=self.direction,
-                unit=self.unit,
-                epsilon=self.epsilon,
-                beta=self.beta,
-                bound=self.bound,
-                law=self.law,
-                seed=self.seed,
-                digests=self.digests,
-                families=self.families,
-            )
-        else:
-            try:
-                derived = _derive(self)
-            except InputError as error:
-                raise DamagedFile(path, "epsilon, beta or networks", str(error)) from None
+        if scores is not None and len(np.atleast_1d(scores)) != self.networks:
+            raise DamagedFile(path, "networks", f"{len(np.atleast_1d(scores))} have scores, {self.networks} are stated")
+        try:
+            derived = _derive(self)
+            if scores is not None:
+                derived = certify(
+                    scores,
+                    score=self.score,
+                    direction=self.direction,
+                    unit=self.unit,
+                    epsilon=self.epsilon,
+                    beta=self.beta,
+                    bound=self.bound,
+                    law=self.law,
+                    seed=self.seed,
+                    digests=self.digests,
+                    families=self.families,
+                )
+        except InputError as error:
+            raise DamagedFile(path, "content", str(error)) from None
         ours, theirs = self.identity(), derived.identity()
         for name in ours:
             if ours[name] != theirs[name]:
@@ -209,7 +215,7 @@ def certify(
     if values.ndim != 1 or not len(values):
         raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
     sign = 1.0 if direction == "max" else -1.0
-    failed = ~np.isfinite(values) & (values < 0)
+    failed = ~np.isfinite(values)
     best, worst = select(scores, direction), int(np.argmin(values))
     count = len(values)
     draft = Certificate(
@@ -238,7 +244,7 @@ def certify(
             statement="",
         ),
         law=law,
-        seed=seed,
+        seed=int(seed),
         families=tuple(families) or ({"family": 0, "networks": count},),
         digests=digests,
         provenance=provenance or {},
@@ -257,8 +263,16 @@ def _derive(draft: Certificate) -> Certificate:
             f"{n} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
             f" {draft.bound} bound"
         )
+    indices = {draft.worst.index} | ({draft.winner} if draft.winner is not None else set())
+    if not (all(0 <= i < n for i in indices) and 0 <= draft.failures <= n and draft.seed >= 0):
+        raise InputError(f"winner, worst, failures or seed cannot come from {n} networks")
+    if sum(family.get("networks", 0) for family in draft.families) != n:
+        raise InputError(f"the families do not have {n} networks in all")
     return replace(
         draft,
+        kind="best",
+        rule="fixed",
+        rank=1,
         networks_required=required,
         epsilon_exact=epsilon_exact(n, beta),
         beta_exact=beta_exact(n, epsilon),
@@ -295,12 +309,12 @@ def _statement(draft: Certificate) -> str:
     if draft.winner is None:
         return (
             f"All {draft.networks} networks diverged. {start} gives a finite score on these validation data with"
-            f" probability at most {draft.epsilon:.6g}."
+            f" probability at most {upward(draft.epsilon)}."
         )
     side = "above" if draft.direction == "max" else "below"
     return (
         f"{start} scores {_scored(draft)} {side} {_value(draft, draft.threshold)} on these validation data with"
-        f" probability at most {draft.epsilon:.6g}."
+        f" probability at most {upward(draft.epsilon)}."
     )
 
 
@@ -308,12 +322,12 @@ def _worst(draft: Certificate) -> WorstCase:
     start = f"With confidence 1 - {draft.beta:g}, a new network"
     if draft.worst.diverged:
         bound = epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
-        said = f"{start} diverges with probability at most {bound:.6g} ({draft.failures} of {draft.networks} did)."
+        said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     side = "below" if draft.direction == "max" else "above"
     said = (
         f"{start} scores {_scored(draft)} {side} {_value(draft, draft.worst.threshold)}, the worst seen, with"
-        f" probability at most {draft.epsilon:.6g}."
+        f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
 

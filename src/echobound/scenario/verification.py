@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, epsilon_exact
 
-__all__ = ["Verification", "count_violations", "verify_counts"]
+__all__ = ["Divergence", "Verification", "count_violations", "upward", "verify_counts", "verify_divergence"]
 
 Case = Literal["best", "worst"]
 
@@ -55,13 +57,13 @@ class Verification:
 
     def statement(self, case: Case = "best") -> str:
         """The outcome in plain words."""
-        beyond = "beat the best" if case == "best" else "fall below the worst"
+        beyond = "beat the best" if case == "best" else "are worse than the worst"
         tied = f", {self.ties} tie with it" if self.ties else ""
         return (
             f"Of {self.fresh} fresh networks, {self.violations} {beyond} of the {self.networks} of the search{tied};"
             f" the exact theory expects {self.expected:.3g}, and {self.violations} or more have probability"
             f" {self.p_value:.3g}. All {self.networks + self.fresh} networks together certify epsilon ="
-            f" {self.epsilon_combined:.6g} at confidence 1 - {float(self.beta):g}."
+            f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
         )
 
 
@@ -80,7 +82,7 @@ def verify_counts(
         raise InputError(f"the rank must lie between 1 and the {networks} networks, got {rank}")
     if not (violations >= 0 and ties >= 0 and violations + ties <= fresh):
         raise InputError(f"{violations} violations and {ties} ties cannot come from {fresh} fresh networks")
-    at_least = _at_least(networks, fresh, violations, rank)
+    at_least, more = (_at_least(networks, fresh, count, rank) for count in (violations, violations + 1))
     return Verification(
         networks=networks,
         rank=rank,
@@ -88,25 +90,85 @@ def verify_counts(
         fresh=fresh,
         violations=violations,
         ties=ties,
-        p_value=at_least,
-        probability=_exactly(networks, fresh, violations, rank),
+        p_value=float(at_least),
+        probability=float(at_least - more),
         clopper_pearson=epsilon_exact(fresh, beta, d=violations + 1) if violations < fresh else 1.0,
         epsilon_combined=epsilon_exact(networks + fresh, beta, d=rank + violations + ties),
     )
 
 
-def _at_least(networks: int, fresh: int, violations: int, rank: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """What fresh networks say about the probability of divergence, when the worst of the search diverged.
+
+    Nothing is worse than divergence, so no fresh network can violate such a worst case; what can be stated is an upper
+    limit for the probability that a new network diverges, from the fresh networks alone and from all together.
+    """
+
+    networks: int
+    failures: int
+    beta: Probability
+    fresh: int
+    diverged: int
+    clopper_pearson: float
+    epsilon_combined: float
+
+    @property
+    def statement(self) -> str:
+        """The outcome in plain words."""
+        return (
+            f"Of {self.fresh} fresh networks, {self.diverged} diverged, and so did {self.failures} of the"
+            f" {self.networks} of the search; together they show that a new network diverges with probability at most"
+            f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
+        )
+
+
+def verify_divergence(networks: int, failures: int, fresh: int, diverged: int, beta: Probability = 1e-7) -> Divergence:
+    """Upper limits (Clopper-Pearson) for the probability of divergence.
+
+    Examples
+    --------
+    >>> round(verify_divergence(networks=315, failures=30, fresh=500, diverged=48).epsilon_combined, 4)
+    0.159
+    """
+    if not (0 <= failures <= networks and 0 <= diverged <= fresh):
+        raise InputError(f"{failures} of {networks} and {diverged} of {fresh} networks cannot have diverged")
+    alone, together = fresh > diverged, networks + fresh > failures + diverged
+    return Divergence(
+        networks=networks,
+        failures=failures,
+        beta=beta,
+        fresh=fresh,
+        diverged=diverged,
+        clopper_pearson=epsilon_exact(fresh, beta, d=diverged + 1) if alone else 1.0,
+        epsilon_combined=epsilon_exact(networks + fresh, beta, d=failures + diverged + 1) if together else 1.0,
+    )
+
+
+def _at_least(networks: int, fresh: int, violations: int, rank: int) -> Fraction:
     """P(X >= x): among the best x + k - 1 of all N + M, at most k - 1 are of the search. In whole numbers: exact."""
     top = violations + rank - 1
     ways = sum(math.comb(networks, i) * math.comb(fresh, top - i) for i in range(rank) if top >= i)
-    return ways / math.comb(networks + fresh, top)
+    return Fraction(ways, math.comb(networks + fresh, top)) if top <= networks + fresh else Fraction(0)
 
 
-def _exactly(networks: int, fresh: int, violations: int, rank: int) -> float:
-    """P(X = x) = C(x+k-1, x) C(N+M-x-k, M-x) / C(N+M, M)."""
-    before = math.comb(violations + rank - 1, violations)
-    after = math.comb(networks + fresh - violations - rank, fresh - violations)
-    return before * after / math.comb(networks + fresh, fresh)
+def upward(value: float, digits: int = 6) -> str:
+    """A probability in so many digits, rounded up: words must not promise more than the number does.
+
+    Examples
+    --------
+    >>> upward(0.02467964779), upward(0.05)
+    ('0.0246797', '0.05')
+    """
+    number = Decimal(repr(float(value)))
+    if number:
+        number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=ROUND_CEILING)
+    return f"{float(number):.{digits}g}"
+
+
+def confidence(beta: Probability) -> str:
+    """Beta as it is written after "1 -"."""
+    return beta if isinstance(beta, str) else f"{beta:g}"
 
 
 def count_violations(
@@ -123,6 +185,8 @@ def count_violations(
     >>> count_violations([1.0, float("nan")], threshold=0.5, direction="min", case="worst")
     (2, 0)
     """
+    if case not in ("best", "worst"):
+        raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
     values = goodness(scores, direction)
     limit = goodness([math.nan if threshold is None else threshold], direction)[0]
     beyond = values > limit if case == "best" else values < limit
@@ -130,9 +194,11 @@ def count_violations(
 
 
 def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
-    """Scores turned so that larger is better, NaN as -inf."""
+    """Scores turned so that larger is better; one that is not finite belongs to a network that diverged: -inf."""
     if direction not in ("max", "min"):
         raise InputError(f"the direction of a score must be 'max' or 'min', got {direction!r}")
-    values = np.asarray(scores, dtype=np.float64)
-    values = values if direction == "max" else -values
-    return np.where(np.isnan(values), -np.inf, values)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"scores must be numbers: {error}") from None
+    return np.where(np.isfinite(values), values if direction == "max" else -values, -np.inf)
