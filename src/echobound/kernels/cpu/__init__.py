@@ -28,7 +28,7 @@ __all__ = ["CPUKernel"]
 
 Matrix = NDArray[np.float64]
 
-BLOCK = 256  # rows of the regression in hand: long enough for dsyrk's full speed, short enough for the cache
+BLOCK = 128  # rows of the regression in hand: long enough for dsyrk's full speed, short enough for the cache
 
 
 class CPUKernel(TrialKernel):
@@ -81,13 +81,15 @@ def _draw(problem: Problem, key: NDArray[np.uint64], hyper: Hyperparameters) -> 
     symmetric(key, INPUT, hyper.input_scale, W_u.reshape(-1))
     symmetric(key, FEEDBACK, hyper.feedback_scale, W_y.reshape(-1))
     symmetric(key, BIAS, hyper.bias_scale, bias)
+    leak = leak_rates(key, hyper)
     return Net(
         values=values,
         columns=columns,
         W_u=np.ascontiguousarray(W_u.T),
         W_y=np.ascontiguousarray(W_y.T),
         bias=bias,
-        leak=leak_rates(key, hyper),
+        leak=leak,
+        leaky=bool((leak != 1.0).any()),
         x=np.zeros(2 * n),
         work=np.zeros(n),
     )
@@ -136,7 +138,7 @@ def _triangle(
     triangle = np.zeros((0, width))
     block = np.empty((max(BLOCK, 2 * width), width))
     for segment, (u, y), y_fed in zip(fold.training, data.training, fed, strict=True):
-        rest(net, u[0], y_fed[0], problem.law.padding)
+        rest(net, u, y_fed, problem.law.padding)
         k = 0
         while k < len(u):
             k, rows = regression_rows(net, sees, u, y_fed, y, segment.washout, k, block)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
 from echobound.kernels.cpu.fortran import gram_update
-from echobound.kernels.cpu.step import OPTIONS, advance, dot, rest
+from echobound.kernels.cpu.step import OPTIONS, advance, bare, bare_net, rest, row_dot
 
 __all__ = ["Sees", "free_run", "gram", "predict", "regression_rows"]
 
@@ -23,32 +23,23 @@ class Sees(NamedTuple):
 
 
 @njit(**OPTIONS)
-def fill_features(net, sees, u, y, before, k, out):
-    """phi(k) = [x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1]; `before` is y before the start."""
-    n, x = net.bias.size, net.x
-    for i in range(n):
-        out[i] = x[i]
-    fill_tail(sees, u, y, before, k, out[n:])
-
-
-@njit(**OPTIONS)
-def fill_tail(sees, u, y, before, k, out):
-    """phi(k) without the state."""
-    at = 0
+def fill_tail(sees, u, y, y_before, k, out, row, start):
+    """phi(k) without the state, to out[row, start:]: u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1."""
+    at = start
     for delay in range(1, sees.input_delays + 1):
         for j in range(u.shape[1]):
-            out[at] = u[max(k - delay, 0), j]
+            out[row, at] = u[max(k - delay, 0), j]
             at += 1
     if sees.present_input:
         for j in range(u.shape[1]):
-            out[at] = u[k, j]
+            out[row, at] = u[k, j]
             at += 1
     for delay in range(1, sees.output_delays + 1):
         for j in range(y.shape[1]):
-            out[at] = y[k - delay, j] if k >= delay else before[j]
+            out[row, at] = y[k - delay, j] if k >= delay else y_before[0, j]
             at += 1
     if sees.constant:
-        out[at] = 1.0
+        out[row, at] = 1.0
 
 
 @njit(**OPTIONS)
@@ -57,14 +48,19 @@ def regression_rows(net, sees, u, fed, y, washout, start, block):
 
     Returns the time reached and the number of rows.
     """
-    columns = block.shape[1] - y.shape[1]
+    net, u, fed, y, block = bare_net(net), bare(u), bare(fed), bare(y), bare(block)
+    n, columns, x = net.bias.size, block.shape[1] - y.shape[1], net.x
     k, row = start, 0
     while k < u.shape[0] and row < block.shape[0]:
         if k >= washout:
-            fill_features(net, sees, u, fed, fed[0], k, block[row])
-            block[row, columns:] = y[k]
+            line = uint64(row)
+            for i in range(uint64(n)):
+                block[line, i] = x[i]
+            fill_tail(sees, u, fed, fed, k, block, row, n)
+            for j in range(y.shape[1]):
+                block[row, columns + j] = y[k, j]
             row += 1
-        advance(net, u[k], fed[k])
+        advance(net, u, fed, k)
         k += 1
     return k, row
 
@@ -73,7 +69,7 @@ def regression_rows(net, sees, u, fed, y, washout, start, block):
 def gram(net, sees, u, fed, y, washout, padding, block, total, blas):
     """total += [Phi, Y]'[Phi, Y] of a segment, accumulated over blocks of rows: Phi itself is never whole."""
     addresses, ints, reals, flags = blas
-    rest(net, u[0], fed[0], padding)
+    rest(net, u, fed, padding)
     k = 0
     while k < u.shape[0]:
         k, rows = regression_rows(net, sees, u, fed, y, washout, k, block)
@@ -82,13 +78,15 @@ def gram(net, sees, u, fed, y, washout, padding, block, total, blas):
 
 
 @njit(**OPTIONS)
-def _output(net, sees, readout, u, fed, before, k, tail):
-    """fed[k] = W_out phi(k); return whether it is finite."""
+def output(net, sees, readouts, r, u, fed, y, k, tail):
+    """fed(k) = W_out phi(k) for readout number r; return whether it is finite. y(0) stands for outputs before."""
     n = net.bias.size
-    fill_tail(sees, u, fed, before, k, tail)
+    fill_tail(sees, u, fed, y, k, tail, 0, 0)
     finite = True
-    for o in range(readout.shape[0]):
-        value = dot(readout[o], net.x, n) + dot(readout[o, n:], tail, tail.size)
+    for o in range(readouts.shape[1]):
+        value = row_dot(readouts[r], o, net.x, n)
+        for i in range(tail.shape[1]):
+            value += readouts[r, o, n + i] * tail[0, i]
         fed[k, o] = value
         finite = finite and np.isfinite(value)
     return finite
@@ -97,42 +95,43 @@ def _output(net, sees, readout, u, fed, before, k, tail):
 @njit(**OPTIONS)
 def free_run(net, sees, readouts, u, y, washout, padding, out):
     """Outputs at k >= washout for each readout, the model's own output fed back."""
-    rest(net, u[0], y[0], padding)
+    net, readouts, u, y = bare_net(net), bare(readouts), bare(u), bare(y)
+    rest(net, u, y, padding)
     for k in range(washout):
-        advance(net, u[k], y[k])
+        advance(net, u, y, k)
     start = net.x.copy()
-    fed = np.empty(y.shape)
+    history, beside = np.empty(y.shape), np.empty((1, readouts.shape[2] - net.bias.size))
+    fed, tail = bare(history), bare(beside)
     fed[:washout] = y[:washout]
-    tail = np.empty(readouts.shape[2] - net.bias.size)
     for r in range(readouts.shape[0]):
         net.x[:] = start
         fed[washout:] = np.nan
         for k in range(washout, u.shape[0]):
-            if not _output(net, sees, readouts[r], u, fed, y[0], k, tail):
+            if not output(net, sees, readouts, r, u, fed, y, k, tail):
                 break  # diverged: the rest stays NaN
-            advance(net, u[k], fed[k])
-        out[r] = fed[washout:]
+            advance(net, u, fed, k)
+        out[r] = history[washout:]
 
 
 @njit(**OPTIONS)
 def predict(net, sees, readouts, u, y, washout, horizon, padding, out):
     """Outputs at k >= washout for each readout, predicted from the measured outputs up to k - horizon."""
-    tail = np.empty(readouts.shape[2] - net.bias.size)
+    tail = np.empty((1, readouts.shape[2] - net.bias.size))
     measured = net.x.copy()
     for r in range(readouts.shape[0]):
         fed = y.copy()
-        rest(net, u[0], y[0], padding)
+        rest(net, u, y, padding)
         reached = 0
         for end in range(washout, u.shape[0]):
             first = max(end - horizon + 1, 0)
             while reached < first:
-                advance(net, u[reached], y[reached])
+                advance(net, u, y, reached)
                 reached += 1
             measured[:] = net.x
             for k in range(first, end + 1):
-                _output(net, sees, readouts[r], u, fed, y[0], k, tail)
+                output(net, sees, readouts, r, u, fed, y, k, tail)
                 if k < end:
-                    advance(net, u[k], fed[k])
+                    advance(net, u, fed, k)
             out[r, end - washout] = fed[end]
             fed[first : end + 1] = y[first : end + 1]
             net.x[:] = measured

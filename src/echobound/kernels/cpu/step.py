@@ -1,4 +1,8 @@
-"""One step of the state equation, for all units at once: loops that LLVM turns into vector instructions."""
+"""One step of the state equation, for all units at once: loops that LLVM turns into vector instructions.
+
+Indices are unsigned and views are avoided inside: a signed index may be negative, which costs a test at each load, and
+a view costs two atomic operations on a reference count. Together that was half of the time at 50 states.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-__all__ = ["OPTIONS", "Net", "advance", "dot", "rest", "tanh"]
+__all__ = ["OPTIONS", "Net", "advance", "bare", "bare_net", "dot", "rest", "row_dot", "tanh"]
 
 OPTIONS: dict[str, Any] = {
     "cache": True,  # compiled once on a machine, not once a process
@@ -30,6 +34,7 @@ class Net(NamedTuple):
     W_y: NDArray[np.float64]  # (output, unit)
     bias: NDArray[np.float64]
     leak: NDArray[np.float64]
+    leaky: bool  # whether any leak rate differs from 1
     x: NDArray[np.float64]  # the state twice in a row, so that a cyclic diagonal never wraps
     work: NDArray[np.float64]
 
@@ -52,6 +57,38 @@ def _double(typingctx: Any, bits: Any) -> Any:
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen
+
+
+@intrinsic
+def _pointer(typingctx: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), codegen
+
+
+@njit(**OPTIONS, inline="always")
+def bare(array):
+    """The same array without a reference count; it lives as long as the caller's."""
+    return carray(_pointer(array.ctypes.data), array.shape, array.dtype)
+
+
+@njit(**OPTIONS, inline="always")
+def bare_net(net):
+    """The same reservoir, its arrays without reference counts."""
+    return Net(
+        bare(net.values),
+        bare(net.columns),
+        bare(net.W_u),
+        bare(net.W_y),
+        bare(net.bias),
+        bare(net.leak),
+        net.leaky,
+        bare(net.x),
+        bare(net.work),
+    )
 
 
 LOG2E = 1.4426950408889634
@@ -84,76 +121,102 @@ def tanh(x):
     return math.copysign(e / (e + 2.0), x)
 
 
-@njit(**OPTIONS)
-def advance(net, u, y):
-    """x <- (1 - a) x + a tanh(W_x x + W_u u + W_y y + b)."""
-    n = net.bias.size
+@njit(**OPTIONS, inline="always")
+def advance(net, u, y, k):
+    """x <- (1 - a) x + a tanh(W_x x + W_u u(k) + W_y y(k) + b)."""
     x, work = net.x, net.work
-    first_u, first_y, from_u, from_y = u[0], y[0], net.W_u[0], net.W_y[0]
-    for i in range(n):
-        work[i] = net.bias[i] + from_u[i] * first_u + from_y[i] * first_y
-    for j in range(1, u.size):
-        weights, value = net.W_u[j], u[j]
-        for i in range(n):
-            work[i] += weights[i] * value
-    for j in range(1, y.size):
-        weights, value = net.W_y[j], y[j]
-        for i in range(n):
-            work[i] += weights[i] * value
+    n = uint64(net.bias.size)
     if net.columns.shape[1] == 1 and n > 1:
-        _add_diagonals(net, n)
+        _drive_on_diagonals(net, u, y, uint64(k), n)
     else:
-        _add_scattered(net, n)
-    for i in range(n):
-        work[i] = (1.0 - net.leak[i]) * x[i] + net.leak[i] * tanh(work[i])
+        _drive_scattered(net, u, y, uint64(k), n)
+    if net.leaky:
+        for i in range(n):
+            work[i] = (1.0 - net.leak[i]) * x[i] + net.leak[i] * tanh(work[i])
+    else:
+        for i in range(n):
+            work[i] = tanh(work[i])
     for i in range(n):
         x[i] = work[i]
     for i in range(n):
         x[n + i] = work[i]
 
 
-@njit(**OPTIONS)
-def _add_diagonals(net, n):
-    """work += W_x x, three diagonals at a time: more would need more checks for overlap than LLVM makes."""
-    x, work, values, offsets = net.x, net.work, net.values, net.columns[:, 0]
-    slots = values.shape[0]
-    j = 0
-    while j + 3 <= slots:
-        a, b, c = values[j], values[j + 1], values[j + 2]
-        at_a, at_b, at_c = x[offsets[j] :], x[offsets[j + 1] :], x[offsets[j + 2] :]
-        for i in range(n):
-            work[i] += a[i] * at_a[i] + b[i] * at_b[i] + c[i] * at_c[i]
-        j += 3
-    while j < slots:
-        a, at_a = values[j], x[offsets[j] :]
-        for i in range(n):
-            work[i] += a[i] * at_a[i]
-        j += 1
+@njit(**OPTIONS, inline="always")
+def _drive_on_diagonals(net, u, y, k, n):
+    """work = W_x x + W_u u(k) + W_y y(k) + b, three diagonals at a time.
 
-
-@njit(**OPTIONS)
-def _add_scattered(net, n):
-    """work += W_x x for non-zeros anywhere."""
-    x, work, values, columns = net.x, net.work, net.values, net.columns
+    More of them would need more checks for overlapping arrays than LLVM is ready to make, and then it does not
+    vectorise at all; the first one goes with the inputs, to spare one pass over `work`.
+    """
+    x, work, values, offsets = net.x, net.work, net.values, net.columns
+    slots, one, two, three = uint64(values.shape[0]), uint64(1), uint64(2), uint64(3)
+    a, value, fed = uint64(offsets[0, 0]), u[k, 0], y[k, 0]
     for i in range(n):
-        total = 0.0
-        for j in range(values.shape[0]):
-            total += values[j, i] * x[columns[j, i]]
-        work[i] += total
+        work[i] = net.bias[i] + net.W_u[0, i] * value + net.W_y[0, i] * fed + values[0, i] * x[a + i]
+    _add_other_channels(net, u, y, k, n)
+    j = one
+    while j + three <= slots:
+        a, b, c = uint64(offsets[j, 0]), uint64(offsets[j + one, 0]), uint64(offsets[j + two, 0])
+        for i in range(n):
+            work[i] += values[j, i] * x[a + i] + values[j + one, i] * x[b + i] + values[j + two, i] * x[c + i]
+        j += three
+    while j < slots:
+        a = uint64(offsets[j, 0])
+        for i in range(n):
+            work[i] += values[j, i] * x[a + i]
+        j += one
+
+
+@njit(**OPTIONS, inline="always")
+def _drive_scattered(net, u, y, k, n):
+    """work = W_x x + W_u u(k) + W_y y(k) + b for non-zeros anywhere: gathers, which no vector unit likes."""
+    x, work, values, columns = net.x, net.work, net.values, net.columns
+    value, fed = u[k, 0], y[k, 0]
+    for i in range(n):
+        total = net.bias[i] + net.W_u[0, i] * value + net.W_y[0, i] * fed
+        for j in range(uint64(values.shape[0])):
+            total += values[j, i] * x[uint64(columns[j, i])]
+        work[i] = total
+    _add_other_channels(net, u, y, k, n)
+
+
+@njit(**OPTIONS, inline="always")
+def _add_other_channels(net, u, y, k, n):
+    """work += the second and further inputs and outputs."""
+    work = net.work
+    for j in range(uint64(1), uint64(u.shape[1])):
+        value = u[k, j]
+        for i in range(n):
+            work[i] += net.W_u[j, i] * value
+    for j in range(uint64(1), uint64(y.shape[1])):
+        value = y[k, j]
+        for i in range(n):
+            work[i] += net.W_y[j, i] * value
 
 
 @njit(**OPTIONS)
 def rest(net, u, y, steps):
-    """Start from x = 0 and hold one sample for some steps."""
+    """Start from x = 0 and hold the first sample for some steps."""
     net.x[:] = 0.0
     for _ in range(steps):
-        advance(net, u, y)
+        advance(net, u, y, 0)
 
 
 @njit(**(OPTIONS | {"fastmath": {"contract", "reassoc"}}))
 def dot(a, b, n):
     """Inner product of the first n elements; `reassoc` lets it be summed in lanes."""
     total = 0.0
-    for i in range(n):
+    for i in range(uint64(n)):
         total += a[i] * b[i]
+    return total
+
+
+@njit(**(OPTIONS | {"fastmath": {"contract", "reassoc"}}))
+def row_dot(matrix, row, b, n):
+    """Inner product of the first n elements of a row with `b`; a view of the row would cost more than the product."""
+    total = 0.0
+    at = uint64(row)
+    for i in range(uint64(n)):
+        total += matrix[at, i] * b[i]
     return total
