@@ -18,7 +18,7 @@ check: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_imports.py
 
-bench: $(VENV)/.ready-dev
+bench: $(VENV)/.ready-bench
 	$(BIN)/python benchmarks/run.py
 
 reproduce: $(VENV)/.ready
@@ -34,6 +34,10 @@ $(VENV)/.ready: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.ready-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.ready
+
+$(VENV)/.ready-bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@ $(VENV)/.ready
 
 clean:

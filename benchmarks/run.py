@@ -1,28 +1,39 @@
-"""Speed of the CPU kernel, as ratios within one run; prints a table and saves it as JSON and Markdown.
+"""All speed figures of the CPU kernel, each a ratio within one run; prints them and saves JSON and Markdown.
 
-Usage: make bench
+Usage: make bench            (a few minutes on two quiet cores)
+       python benchmarks/run.py speed roofline ...   for some sections only
 """
 
 from __future__ import annotations
 
 import json
+import os
 import platform
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+from threadpoolctl import threadpool_limits
+
 from echobound.campaign import Ledger, run_campaign, usable_cores
 from echobound.kernels import get_kernel, hold_out
-from echobound.network import paper
+from echobound.network import ReservoirLaw
 from echobound.plants import ph_experiment
 from echobound.scores import get_score
 
 HERE = Path(__file__).parent
-ORDERS = (50, 200, 500)
+SCORES = [get_score("fit"), get_score("rmse")]
+CPU = get_kernel("cpu")
 
 
-def seconds(function, repeats: int = 3) -> float:
+def seconds(function, repeats: int = 5) -> float:
+    """Median of several runs, after one to warm up."""
+    function()
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -31,59 +42,318 @@ def seconds(function, repeats: int = 3) -> float:
     return statistics.median(times)
 
 
-def measure() -> list[dict[str, float]]:
-    training, validation = ph_experiment()
-    cpu, reference = get_kernel("cpu"), get_kernel("reference")
+def problem(order: int, samples=(5000, 3000), **law):
+    return hold_out(*ph_experiment(samples=samples), law=ReservoirLaw(order=order, **law), scores=SCORES)
+
+
+def campaign(one_problem, count: int, workers: int):
+    with Ledger(None, "bench", ["fit", "rmse"]) as ledger:
+        block = max(1, count // (8 * workers))
+        return run_campaign(CPU, one_problem, range(count), ledger, workers=workers, block=block)
+
+
+def speed() -> list[dict]:
+    """Time a network on one core against reservoirpy, and against the roofline of the machine."""
+    from peers import reservoirpy_by_hand, reservoirpy_esn, scaled
+
+    data = scaled(*ph_experiment())
+    bandwidth = load_bandwidth()
     rows = []
-    for order in ORDERS:
-        problem = hold_out(training, validation, law=paper(order), scores=[get_score("fit"), get_score("rmse")])
-        cpu.evaluate(problem, [0])  # compiled and warm
-        count = max(8, 6000 // order)
-
-        def campaign(workers: int, problem=problem, count=count) -> None:
-            with Ledger(None, "bench", ["fit", "rmse"]) as ledger:
-                run_campaign(cpu, problem, range(count), ledger, workers=workers, block=2)
-
-        one, all_cores = seconds(lambda: campaign(1)), seconds(lambda: campaign(usable_cores()))
-        plain = seconds(lambda problem=problem: reference.evaluate(problem, [0]), repeats=1)
+    for order in (50, 200, 500):
+        task = problem(order)
+        # A median of single networks, taken in turn with the peers', so that a noisy minute hits all of them alike.
+        ours, theirs, esn, scattered = [], [], [], []
+        random = problem(order, pattern="random")
+        for seed in range(7):
+            for times, function in (
+                (ours, lambda s=seed, t=task: CPU.evaluate(t, range(8 * s, 8 * s + 8))),
+                (scattered, lambda s=seed, t=random: CPU.evaluate(t, range(8 * s, 8 * s + 8))),
+                (theirs, lambda s=seed, n=order: reservoirpy_by_hand(data, n, s)),
+                (esn, lambda s=seed, n=order: reservoirpy_esn(data, n, s)),
+            ):
+                with threadpool_limits(1, user_api="blas"):
+                    start = time.perf_counter()
+                    function()
+                    times.append(time.perf_counter() - start)
+        own, spread = statistics.median(ours) / 8, statistics.median(scattered) / 8
+        gram = dsyrk_seconds(order + 2, 4900)
+        # Each step loads the weights and the state for every non-zero, and W_u, W_y and bias once.
+        states = 8000 * order * (2 * 10 + 3) * 8 / bandwidth
         rows.append(
             {
                 "order": order,
-                "ms_per_network_one_core": 1e3 * one / count,
-                "reference_over_cpu": plain / (one / count),
-                "all_cores_over_one": one / all_cores,
+                "ms": 1e3 * own,
+                "ms_random_pattern": 1e3 * spread,
+                "reservoirpy_ms": 1e3 * statistics.median(theirs),
+                "reservoirpy_esn_ms": 1e3 * statistics.median(esn),
+                "times_reservoirpy": statistics.median(theirs) / own,
+                "times_reservoirpy_esn": statistics.median(esn) / own,
+                "gram_ms": 1e3 * gram,
+                "roofline_ms": 1e3 * (gram + states),
+                "over_roofline": own / (gram + states),
             }
         )
     return rows
 
 
-def main() -> None:
-    rows = measure()
-    machine = {
-        "machine": platform.machine(),
-        "cores": usable_cores(),
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("echobound", "numpy", "scipy", "numba")},
+def dsyrk_seconds(width: int, rows: int) -> float:
+    """The Gram matrix alone, by one call of dsyrk on one core."""
+    from scipy.linalg.blas import dsyrk
+
+    matrix = np.asfortranarray(np.random.default_rng(0).random((width, rows)))
+    with threadpool_limits(1, user_api="blas"):
+        return seconds(lambda: dsyrk(1.0, matrix), repeats=9)
+
+
+def load_bandwidth() -> float:
+    """Bytes a second that one core loads from a working set of 40 kB, as the weights of 500 states are."""
+    from numba import njit
+
+    @njit(fastmath=True)
+    def total(array, times):
+        result = 0.0
+        for _ in range(times):
+            for i in range(array.size):
+                result += array[i]
+            array[0] = result * 1e-30
+        return result
+
+    array = np.ones(5000)
+    return 2000 * array.nbytes / seconds(lambda: total(array, 2000), repeats=9)
+
+
+def cores() -> list[dict]:
+    """Throughput of all cores against one."""
+    rows = []
+    for order in (50, 200, 500):
+        task, count = problem(order), max(32, 12_000 // order)
+        campaign(task, 4, 1)
+        ratios = []
+        for _ in range(5):
+            start = time.perf_counter()
+            campaign(task, count, 1)
+            middle = time.perf_counter()
+            campaign(task, count, usable_cores())
+            ratios.append((middle - start) / (time.perf_counter() - middle))
+        rows.append({"order": order, "all_cores_over_one": statistics.median(ratios), "cores": usable_cores()})
+    return rows
+
+
+def job() -> dict:
+    """645 networks of 100 states on all cores, against a loop over reservoirpy with joblib."""
+    from joblib import Parallel, delayed
+    from peers import reservoirpy_by_hand, scaled
+
+    data = scaled(*ph_experiment())
+    task = problem(100)
+    campaign(task, 4, usable_cores())
+    start = time.perf_counter()
+    campaign(task, 645, usable_cores())
+    own = time.perf_counter() - start
+    with Parallel(n_jobs=usable_cores()) as pool:
+        pool(delayed(reservoirpy_by_hand)(data, 100, seed) for seed in range(4))
+        start = time.perf_counter()
+        pool(delayed(reservoirpy_by_hand)(data, 100, seed) for seed in range(645))
+        theirs = time.perf_counter() - start
+    return {"seconds": own, "reservoirpy_joblib_seconds": theirs, "times": theirs / own}
+
+
+def memory() -> dict:
+    """Peak memory of a process that evaluates 500 states on a record of a million samples."""
+    code = (
+        "import resource, sys; sys.path.insert(0, {here!r}); import run;"
+        "t = run.problem(500, samples=(750_000, 250_000)); run.CPU.evaluate(t, range({count}));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peaks = {}
+    for count in (1, 3):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(here=str(HERE), count=count)], capture_output=True, text=True, check=True
+        )
+        peaks[count] = int(done.stdout) / 2**20
+    return {"gib_one_network": peaks[1], "gib_three_networks": peaks[3]}
+
+
+def growth() -> dict:
+    """How the time grows with record length K, number of networks N and order n; slopes of log-log fits."""
+    from matplotlib.figure import Figure
+
+    def of(task, count):
+        with threadpool_limits(1, user_api="blas"):
+            return seconds(lambda: CPU.evaluate(task, range(count)), 3)
+
+    lengths = {k: of(problem(100, (k, k)), 4) for k in (2000, 6000, 20_000, 60_000)}
+    counts = {n: of(problem(50), n) for n in (10, 30, 100, 300)}
+    orders = {n: of(problem(n), 4) for n in (25, 50, 100, 200, 400, 800)}
+    result, figure = {}, Figure(figsize=(9, 3), layout="constrained")
+    axes = figure.subplots(1, 3)
+    for ax, (name, times) in zip(
+        axes, {"samples K": lengths, "networks N": counts, "order n": orders}.items(), strict=True
+    ):
+        x, y = np.array(list(times)), np.array(list(times.values()))
+        slope = float(np.polyfit(np.log(x), np.log(y), 1)[0])
+        result[name] = {"slope": slope, "seconds": dict(zip(x.tolist(), y.tolist(), strict=True))}
+        ax.loglog(x, y, "o-", ms=4)
+        ax.set(xlabel=name, ylabel="seconds", title=f"slope {slope:.2f}")
+    result["time_at_10K_over_K"] = lengths[60_000] / lengths[6000]
+    figure.savefig(HERE / "growth.svg")
+    return result
+
+
+def patterns() -> list[dict]:
+    """Scores of the two sparsity patterns: Kolmogorov distance and 95 % quantiles over 1000 networks each."""
+    from scipy.stats import ks_2samp
+
+    rows = []
+    for order in (20, 100, 300):
+        diagonals, random = (
+            campaign(problem(order, pattern=pattern), 1000, usable_cores())["scores"][:, 0]
+            for pattern in ("diagonals", "random")
+        )
+        high = [float(np.quantile(scores, 0.95)) for scores in (diagonals, random)]
+        distance = float(ks_2samp(diagonals, random).statistic)
+        rows.append({"order": order, "kolmogorov": distance, "q95_diagonals": high[0], "q95_random": high[1]})
+    return rows
+
+
+def start() -> dict:
+    """Seconds until a fresh process is ready, compiled code cached on disk."""
+    commands = {
+        "import echobound": ["-c", "import echobound"],
+        "echobound --help": ["-m", "echobound", "--help"],
+        "first network of a second process": [
+            "-c",
+            f"import sys; sys.path.insert(0, {str(HERE)!r}); import run; run.CPU.evaluate(run.problem(50), [0])",
+        ],
     }
+    return {
+        name: seconds(lambda c=command: subprocess.run([sys.executable, *c], capture_output=True, check=True), 3)
+        for name, command in commands.items()
+    }
+
+
+SECTIONS = {
+    "speed": speed,
+    "cores": cores,
+    "job": job,
+    "memory": memory,
+    "growth": growth,
+    "patterns": patterns,
+    "start": start,
+}
+
+
+def report(results: dict) -> str:
     lines = [
         "# Benchmark results",
         "",
-        "5000 training and 3000 free-run samples, one input, one output, 10 non-zeros a row; law `paper`.",
-        "Made by `make bench`; ratios are within one run.",
-        "",
-        "| order | ms a network, one core | times faster than the reference kernel | all cores / one core |",
-        "|---|---|---|---|",
-        *(
-            f"| {r['order']} | {r['ms_per_network_one_core']:.2f} | {r['reference_over_cpu']:.0f} |"
-            f" {r['all_cores_over_one']:.2f} |"
-            for r in rows
-        ),
-        "",
-        "Machine: " + ", ".join(f"{k} {v}" for k, v in machine.items()) + ".",
+        "Made by `make bench`. Ratios are taken within one run. Law `paper`: one input,",
     ]
-    (HERE / "results.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=2) + "\n")
-    (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    lines += ["one output, 10 non-zeros a row, 5000 training and 3000 free-run samples, double precision.", ""]
+    if "speed" in results:
+        lines += [
+            "## One network on one core",
+            "",
+            "| order | ms | ms, random pattern | reservoirpy by hand | reservoirpy `ESN` | times faster than by hand |"
+            " times faster than `ESN` | Gram by dsyrk alone, ms | roofline, ms | time / roofline |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+            *(
+                f"| {r['order']} | {r['ms']:.2f} | {r['ms_random_pattern']:.2f} | {r['reservoirpy_ms']:.0f} ms |"
+                f" {r['reservoirpy_esn_ms']:.0f} ms | {r['times_reservoirpy']:.1f} | {r['times_reservoirpy_esn']:.1f} |"
+                f" {r['gram_ms']:.2f} | {r['roofline_ms']:.2f} | {r['over_roofline']:.2f} |"
+                for r in results["speed"]
+            ),
+            "",
+            "The roofline is the Gram matrix at dsyrk's own rate plus every weight and state loaded once a step at the",
+            "bandwidth measured for a working set of that size; tanh, Cholesky and everything else count as overhead.",
+            "",
+        ]
+    if "cores" in results:
+        pairs = ", ".join(f"{r['all_cores_over_one']:.2f} at order {r['order']}" for r in results["cores"])
+        lines += ["## All cores", "", f"Throughput of {results['cores'][0]['cores']} cores over one: {pairs}.", ""]
+    if "job" in results:
+        j = results["job"]
+        lines += [
+            "## The whole job",
+            "",
+            f"645 networks of order 100 on all cores: {j['seconds']:.1f} s; a loop over reservoirpy with joblib:"
+            f" {j['reservoirpy_joblib_seconds']:.0f} s, {j['times']:.1f} times as long.",
+            "",
+        ]
+    if "memory" in results:
+        m = results["memory"]
+        lines += [
+            "## Memory",
+            "",
+            f"Peak of a process with 500 states and 1,000,000 samples: {m['gib_one_network']:.2f} GiB for one network,"
+            f" {m['gib_three_networks']:.2f} GiB for three.",
+            "",
+        ]
+    if "growth" in results:
+        slopes = ", ".join(f"{v['slope']:.2f} in {k}" for k, v in results["growth"].items() if isinstance(v, dict))
+        lines += [
+            "## Growth",
+            "",
+            f"Slopes of time in log-log: {slopes}; time at 10 K over K: {results['growth']['time_at_10K_over_K']:.1f}.",
+            "",
+            "![growth](growth.svg)",
+            "",
+        ]
+    if "patterns" in results:
+        lines += [
+            "## Cyclic diagonals against a freely random pattern, 1000 networks each",
+            "",
+            "| order | Kolmogorov distance of FIT | 95 % quantile, diagonals | 95 % quantile, random |",
+            "|---|---|---|---|",
+            *(
+                f"| {r['order']} | {r['kolmogorov']:.3f} | {r['q95_diagonals']:.3f} | {r['q95_random']:.3f} |"
+                for r in results["patterns"]
+            ),
+            "",
+        ]
+    if "start" in results:
+        lines += ["## Start", "", *(f"- {name}: {value:.2f} s" for name, value in results["start"].items()), ""]
+    if "agreement" in results:
+        lines += [
+            "## Agreement with the reference kernel, 645 networks each (`benchmarks/agreement.py`)",
+            "",
+            "| order | within 1e-9 | beyond, largest difference | same winner |",
+            "|---|---|---|---|",
+            *(
+                f"| {r['order']} | {r['within']} | {r['beyond']}, {r['largest']:.1e} |"
+                f" {'yes' if r['same_winner'] else 'no'} |"
+                for r in results["agreement"]
+            ),
+            "",
+        ]
+    return "\n".join([*lines, "Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""])
+
+
+def save(results: dict) -> None:
+    results["machine"] = {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("echobound", "numpy", "scipy", "numba", "reservoirpy")},
+    }
+    (HERE / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    (HERE / "RESULTS.md").write_text(report(results))
+
+
+def load() -> dict:
+    path = HERE / "results.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def main() -> None:
+    sys.path.insert(0, str(HERE))
+    results = load()
+    for name in sys.argv[1:] or SECTIONS:
+        print(f"{name} ...", file=sys.stderr)
+        results[name] = SECTIONS[name]()
+        save(results)
+    print(report(results))
+    print(f"peak memory of this run: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
 if __name__ == "__main__":
