@@ -42,8 +42,8 @@ def test_streams_and_families_are_apart(ledger):
     ledger.append(some_rows([0, 1, 2], stream=VERIFICATION))
     ledger.append(some_rows([5], family=200))
     assert [len(ledger.rows(*key)) for key in ((0, 0), (VERIFICATION, 0), (0, 200), (1, 200))] == [2, 3, 1, 0]
-    assert ledger.missing(range(4)) == [2, 3]
-    assert ledger.missing(range(4), VERIFICATION) == [3]
+    assert ledger.present(range(4)) == {0, 1}
+    assert ledger.present(range(1, 4), VERIFICATION) == {1, 2}
 
 
 def test_a_row_is_written_once(ledger):
@@ -60,7 +60,7 @@ def test_reopening_goes_on_and_another_plan_is_refused(tmp_path):
         ledger.append(some_rows([0]))
     assert [p.name for p in tmp_path.iterdir()] == ["ledger.sqlite"], "one plain file is left"
     with Ledger(path, "p", ["fit", "rmse"]) as ledger:
-        assert ledger.missing(range(2)) == [1]
+        assert ledger.present(range(2)) == {0}
     with pytest.raises(RunError, match="another plan"):
         Ledger(path, "q", ["fit", "rmse"])
     with Ledger(path, "p", ["fit", "rmse"], write=False) as ledger:
@@ -98,6 +98,40 @@ def test_a_changed_table_is_refused(tmp_path):
     db.close()
     with pytest.raises(DamagedFile, match="about"):
         Ledger(path, "p", ["fit", "rmse"])
+
+
+def test_a_missing_table_is_damage(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path, "p", ["fit"]):
+        pass
+    with sqlite3.connect(path) as db:
+        db.execute("DROP TABLE about")
+    db.close()
+    with pytest.raises(DamagedFile, match="tables"):
+        Ledger(path, "p", ["fit"], write=False)
+
+
+def test_text_in_a_number_is_damage(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path, "p", ["fit", "rmse"]) as ledger:
+        ledger.append(some_rows([0, 1]))
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE rows SET score_0 = 'abc' WHERE number = 1")
+    db.close()
+    with pytest.raises(DamagedFile, match="rows"), Ledger(path, "p", ["fit", "rmse"], write=False) as ledger:
+        ledger.rows()
+
+
+def test_a_second_writer_is_refused_at_once_and_readers_are_not(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path, "p", ["fit", "rmse"]) as ledger:
+        ledger.append(some_rows([0]))
+        with pytest.raises(RunError, match="in use"):
+            Ledger(path, "p", ["fit", "rmse"])
+        with Ledger(path, "p", ["fit", "rmse"], write=False) as reader:
+            assert len(reader.rows()) == 1
+    with Ledger(path, "p", ["fit", "rmse"]) as ledger:
+        assert len(ledger.rows()) == 1
 
 
 def test_digest_covers_everything_but_the_seconds():

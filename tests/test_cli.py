@@ -156,7 +156,7 @@ def test_verify_pools(desk):
 
 def test_simulate_says_how_it_starts(desk):
     result = json.loads(echobound("simulate", "ph", "test.csv", "--json", cwd=desk).stdout)
-    assert "given initial outputs" in result["start"]
+    assert "measured outputs fed back" in result["start"]
     assert len(result["outputs"]["pH"]) == 340
     scores = json.loads((desk / "identify.json").read_text())["scores"]["test"]
     assert result["scores"]["fit"] == pytest.approx(scores["fit"], rel=1e-12)
@@ -319,7 +319,15 @@ def test_interruption_keeps_blocks_and_says_how_to_go_on(tmp_path):
         "--run",
         "r",
     ]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Background jobs start with SIGINT ignored; a user's do not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     ledger = Path(tmp_path / "r" / "ledger.sqlite-wal")
     for _ in range(600):
         if ledger.exists() and ledger.stat().st_size > 50_000:
@@ -332,3 +340,27 @@ def test_interruption_keeps_blocks_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in error
     assert (tmp_path / "r" / "plan.json").exists()
     assert not (tmp_path / "r" / "certificate.json").exists()
+
+
+def test_bare_command_prints_help(tmp_path):
+    assert "identify" in echobound(cwd=tmp_path).stdout
+
+
+def test_simulate_refuses_a_wrong_number_of_outputs(desk):
+    assert "1 outputs (pH)" in refused("simulate", "ph", "test.csv", "--outputs", "pH,time", cwd=desk)
+
+
+def test_simulate_of_a_constant_output_has_no_fit(desk):
+    rows = (desk / "test.csv").read_text().splitlines()
+    (desk / "constant.csv").write_text("\n".join([rows[0], *(r.rsplit(",", 1)[0] + ",7.0" for r in rows[1:])]))
+    done = echobound("simulate", "ph", "constant.csv", "--output", "constant-sim.csv", cwd=desk)
+    assert "FIT undefined" in done.stdout
+    assert done.stderr == ""
+    assert json.loads(echobound("simulate", "ph", "constant.csv", "--json", cwd=desk).stdout)["scores"]["fit"] is None
+
+
+def test_reproduce_refuses_a_folder_of_another_experiment(desk):
+    small = ["reproduce", "--networks", "12", "--fresh", "5", "--data-seed", "1", "--run", "other-paper"]
+    echobound(*small, "--orders", "5", cwd=desk)
+    assert "another experiment" in refused(*small, "--orders", "6", cwd=desk)
+    assert "as given" in echobound(*small, "--orders", "5", cwd=desk).stdout

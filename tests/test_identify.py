@@ -1,3 +1,5 @@
+import dataclasses
+import hashlib
 import json
 import sqlite3
 import warnings
@@ -10,7 +12,8 @@ from echobound.data import Record
 from echobound.errors import DamagedFile, DataError, InputError, RunError
 from echobound.identify import identify
 from echobound.network import EchoStateNetwork, ReservoirLaw, paper
-from echobound.scores import Score, fit
+from echobound.scores import Score, fit, register_score
+from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 15, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
 
@@ -162,13 +165,19 @@ def test_few_samples_warn_and_are_solved(ph_records):
         ({"horizon": 0}, "horizon"),
         ({"workers": 0}, "workers"),
         ({"networks": 3}, "31 are needed"),
+        ({"seed": 10**23}, "seed"),
+        ({"order": 1_000_000}, "GiB"),
+        ({"epsilon": 1e-9, "beta": 1e-7}, "32 bits"),
+        ({"washout": 10.5}, "whole number"),
+        ({"order": 2.5}, "whole number"),
+        ({"scores": [Score("peak", lambda y, yhat: 0.0, "min")]}, "peak"),
     ],
     ids=lambda value: str(value)[:20],
 )
 def test_bad_arguments_leave_nothing_behind(ph_records, change, match, tmp_path):
     with pytest.raises(InputError, match=match):
         identify(*ph_records, **(SMALL | change), run=tmp_path / "run")
-    assert not (tmp_path / "run" / "certificate.json").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_constant_validation_output(ph_records):
@@ -222,3 +231,83 @@ def test_a_model_of_another_run_is_refused(run, ph_records, tmp_path):
     other.model.save(copy / "model.npz")
     with pytest.raises(DamagedFile, match=r"model\.npz.*not the model"):
         _ = RunFolder(copy).model
+
+
+def test_running_again_does_not_launder_a_tampered_ledger(run, ph_records, tmp_path):
+    copy = tampered(run[0], "report.html", tmp_path)
+    with sqlite3.connect(copy / "ledger.sqlite") as db:
+        db.execute("UPDATE rows SET score_0 = 99.5 WHERE number = 7")
+    db.close()
+    with pytest.raises(DamagedFile, match="ledger"):
+        identify(*ph_records, **SMALL, run=copy)
+    (copy / "certificate.json").unlink()  # as if the run had been interrupted before it
+    with pytest.raises(DamagedFile, match="row of the best network"):
+        identify(*ph_records, **SMALL, run=copy)
+
+
+def test_a_certificate_that_contradicts_its_plan_is_refused(run, tmp_path):
+    for name, value in {"seed": 77, "beta": 1e-4, "law": {"name": "other"}, "score": "rmse"}.items():
+        (tmp_path / name).mkdir()
+        copy = tampered(run[0], "report.html", tmp_path / name)
+        content = json.loads((copy / "certificate.json").read_text()) | {name: value}
+        identity = {k: v for k, v in content.items() if k not in ("digest", "provenance")}
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        content["digest"] = hashlib.sha256(text.encode()).hexdigest()
+        (copy / "certificate.json").write_text(json.dumps(content))
+        with pytest.raises(DamagedFile, match=f"{name}: plan.json has another"):
+            _ = RunFolder(copy).certificate
+
+
+def test_changed_or_missing_data_are_refused_with_the_certificate(run, tmp_path):
+    copy = tampered(run[0], "data.npz", tmp_path)
+    with pytest.raises(DamagedFile, match=r"data\.npz"):
+        _ = RunFolder(copy).certificate
+    (copy / "data.npz").unlink()
+    with pytest.raises(RunError, match=r"data\.npz is missing"):
+        _ = RunFolder(copy).certificate
+
+
+def test_bad_test_data_are_found_before_the_first_draw(ph_records, tmp_path):
+    training, validation = ph_records
+    flat = dataclasses.replace(training, y=np.full_like(training.y, 7.0))
+    for test, match in ((training.part(0, 50), "washout"), (flat, "FIT is undefined")):
+        with pytest.raises(DataError, match=match):
+            identify(training, validation, test=test, **SMALL, run=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_prediction_is_scored_and_shown_as_one(ph_records, tmp_path):
+    training, validation = ph_records
+    result = identify(training, validation, test=training, **SMALL, horizon=1, run=tmp_path / "run")
+    assert "predicted 1 samples ahead" in result.certificate.statement
+    assert result.certificate.threshold == result.scores["validation"]["fit"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"{result.certificate.threshold:.2f} %" in page
+    predicted = result.model.predict(training, 1)
+    assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[60:], predicted.y))
+    assert RunFolder(tmp_path / "run").certificate == result.certificate
+
+
+def test_a_registered_score_can_be_verified_and_shown(ph_records, tmp_path):
+    largest = register_score(Score("largest error", lambda y, yhat: np.abs(y - yhat).max(), "min", "pH"))
+    identify(*ph_records, **SMALL, scores=[largest, "fit"], run=tmp_path / "run")
+    assert verify(tmp_path / "run", fresh=3)["fresh"] == 3
+
+
+def test_words_hold_where_the_number_does(run):
+    said = float(run[1].certificate.statement.split("above ")[1].split(" %")[0])
+    assert run[1].certificate.threshold <= said
+    said = float(run[1].certificate.worst.statement.split("below ")[1].split(" %")[0])
+    assert said <= run[1].certificate.worst.threshold
+
+
+def test_names_that_a_figure_could_choke_on(ph_records, tmp_path):
+    names = ("$\\frac$",)
+    training, validation = (Record(u=r.u, y=r.y, output_names=names, input_names=("流量",)) for r in ph_records)
+    identify(training, validation, **SMALL, run=tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_washout_zero(ph_records, tmp_path):
+    result = identify(*ph_records, **(SMALL | {"washout": 0}), run=tmp_path / "run")
+    assert len(result.model.simulate(ph_records[1]).y) == len(ph_records[1])

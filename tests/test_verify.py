@@ -1,11 +1,16 @@
+import sqlite3
+
 import numpy as np
 import pytest
 import scipy.stats
 
 from echobound.campaign import RunFolder
+from echobound.campaign.verification import verification_of
+from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
+from echobound.network import Choice, ReservoirLaw
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
@@ -64,9 +69,60 @@ def test_nothing_is_drawn_for_a_tampered_run(folder):
 
 
 def test_bad_arguments(folder, tmp_path):
-    with pytest.raises(InputError, match="negative"):
+    with pytest.raises(InputError, match="whole number from 0"):
         verify(folder, fresh=-1)
     with pytest.raises(RunError, match="not a run folder"):
         verify(tmp_path / "nothing")
     assert verify(folder, fresh=0)["fresh"] == 0
     assert np.isclose(verify(folder, fresh=0)["p_value"], 1.0)
+
+
+def changed(folder, statement):
+    with sqlite3.connect(folder / "ledger.sqlite") as db:
+        db.execute(statement)
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM rows WHERE stream = 1 AND number = 3",
+        "DELETE FROM rows WHERE stream = 1 AND number = 9",
+        "UPDATE rows SET score_0 = -999 WHERE stream = 1 AND number = 2",
+    ],
+)
+def test_tampering_with_fresh_rows_is_refused(folder, statement):
+    verify(folder, fresh=10)
+    changed(folder, statement)
+    with pytest.raises(DamagedFile, match="fresh rows"):
+        verification_of(RunFolder(folder))
+
+
+def test_an_interrupted_verification_does_not_count_until_it_is_finished(folder):
+    class Stop(Exception):
+        pass
+
+    def stop(event):
+        if event.fresh >= 4:
+            raise Stop
+
+    verify(folder, fresh=6)
+    with pytest.raises(Stop):
+        verify(folder, fresh=30, on_progress=stop)
+    assert verification_of(RunFolder(folder))["fresh"] == 6
+    assert verify(folder, fresh=10)["fresh"] == 16
+
+
+def test_worst_case_after_divergence_pools_all_networks(tmp_path):
+    k = np.arange(400)
+    record = Record(u=np.sin(0.1 * k), y=np.exp(0.05 * k))
+    long = Record(u=np.sin(0.1 * np.arange(60_000)), y=np.exp(0.05 * (np.arange(60_000) % 400)))
+    law = ReservoirLaw(order=3, output_delays=Choice((0, 1)), norm=0.1, feedback_scale=0.0, input_scale=0.01)
+    result = identify(record, long, law=law, epsilon=0.3, beta=0.05, washout=100, run=tmp_path / "r")
+    failures = result.certificate.failures
+    assert 0 < failures < result.certificate.networks, "the test needs some networks that diverge"
+    outcome = verify(tmp_path / "r", fresh=12)["worst"]
+    diverged = int((~np.isfinite(RunFolder(tmp_path / "r").verification["scores"][:, 0])).sum())
+    total, events = result.certificate.networks + 12, failures + diverged
+    assert outcome["violations"] == 0
+    assert outcome["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.05, events + 1, total - events))

@@ -25,9 +25,11 @@ from echobound.campaign import (
     settle_networks,
     worker_count,
 )
+from echobound.campaign.engine import memory_gib
 from echobound.campaign.plan import Bound
 from echobound.campaign.provenance import provenance
-from echobound.data import Record, as_records, split
+from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.errors import DamagedFile, InputError
 from echobound.kernels import Problem, Rows, get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, ReservoirLaw, get_law
@@ -88,8 +90,8 @@ def identify(
     Parameters
     ----------
     training, validation, test
-        Records, one or several each. Without validation data, the last quarter of a single training record is held
-        out. Test data are opened once, after everything is settled.
+        Records, one or several each. Without validation data, the last quarter of the last training record is held
+        out. Test data are used once, for the model that was picked.
     law, order
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
     epsilon, beta, networks, bound
@@ -103,7 +105,7 @@ def identify(
     seed
         With the index, it names each network.
     workers, kernel
-        How to compute; without influence on the result.
+        How to compute. Workers have no influence on the result, kernels none beyond rounding.
     run
         Folder to record the run in; an interrupted run of the same plan is resumed. ``{plan}`` in it becomes the
         first digits of the plan's digest.
@@ -119,7 +121,9 @@ def identify(
     (31, 31)
     """
     engine, workers, measure = get_kernel(kernel), worker_count(workers), [get_score(score) for score in scores]
-    experiments = _experiments(training, validation, test)
+    if run is not None:  # whoever opens the folder later must find the score by its name
+        _require_registered(measure)
+    experiments = _experiments(training, validation, test, washout)
     problem = hold_out(
         experiments.training,
         experiments.validation,
@@ -129,7 +133,7 @@ def identify(
         seed=seed,
         horizon=horizon,
     )
-    _warn_if_short(problem)
+    _require_computable(problem, workers)
 
     # Everything is settled before the first draw.
     count, epsilon = settle_networks(epsilon, beta, networks, bound)
@@ -149,6 +153,9 @@ def identify(
     if run is not None:
         folder = RunFolder.start(str(run).replace("{plan}", plan.digest[:8]), plan, experiments)
 
+        if (folder.path / "certificate.json").exists():
+            _ = folder.certificate  # what was certified must still follow from the folder
+
     # Draw, train and score every network.
     with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
         table = run_campaign(engine, problem, range(count), ledger, workers=workers, on_progress=on_progress)
@@ -158,14 +165,16 @@ def identify(
     model, achieved = None, {}
     if winner is not None:
         model, simulated = train_network(engine, problem, winner)
+        _require_same(measure[0](problem.measured[0], simulated), table["scores"][winner, 0], folder)
         achieved["validation"] = summary(problem.measured[0], simulated, model.output_names)
         if experiments.test:
-            achieved["test"] = _test_scores(model, experiments.test)
+            achieved["test"] = summary(*model.respond(experiments.test, horizon), model.output_names)
     certificate = certify(
         table["scores"][:, 0],
         score=measure[0].name,
         direction=measure[0].direction,
         unit=measure[0].unit,
+        horizon=horizon,
         epsilon=epsilon,
         beta=float(beta),
         bound=bound,
@@ -189,6 +198,7 @@ def _experiments(
     training: Record | Iterable[Record],
     validation: Record | Iterable[Record] | None,
     test: Record | Iterable[Record],
+    washout: int,
 ) -> Experiments:
     first = as_records(training, "training")
     if validation is None:
@@ -198,12 +208,27 @@ def _experiments(
     second = as_records(validation, "validation")
     third = (test,) if isinstance(test, Record) else tuple(test)
     as_records((*first, *second, *third))  # they must have the same channels and sampling time
+    if third:
+        require_varying_outputs(third, washout, "test")
     return Experiments(first, second, third)
 
 
-def _warn_if_short(problem: Problem) -> None:
-    """A least-squares problem with more columns than rows can be solved, but is seldom what was meant."""
+def _require_registered(scores: Sequence[Score]) -> None:
+    for score in scores:
+        if score != get_score(score.name):
+            raise InputError(f"score {score.name!r} is not the one registered under that name: register_score it first")
+
+
+def _require_computable(problem: Problem, workers: int) -> None:
+    """Refuse draws that cannot be made, and warn of least-squares problems with more columns than rows."""
+    problem.key(0)
     columns = problem.law.most_columns(problem.inputs, problem.outputs)
+    needed = workers * 3 * 8 * columns**2 / 2**30
+    if needed > memory_gib():
+        raise InputError(
+            f"a least-squares problem of {columns} columns needs about {needed:.0f} GiB with {workers} workers, but"
+            f" this machine has {memory_gib():.0f}: take a smaller order or fewer workers"
+        )
     rows = min(sum(segment.counted for segment in fold.training) for fold in problem.folds)
     if rows < columns:
         warnings.warn(
@@ -213,7 +238,8 @@ def _warn_if_short(problem: Problem) -> None:
         )
 
 
-def _test_scores(model: EchoStateNetwork, records: Sequence[Record]) -> dict[str, Any]:
-    runs = [model.simulate(record) for record in records]
-    measured = np.concatenate([record.y[run.first :] for record, run in zip(records, runs, strict=True)])
-    return summary(measured, np.concatenate([run.y for run in runs]), model.output_names)
+def _require_same(found: float, recorded: float, folder: RunFolder | None) -> None:
+    """The network that is kept, trained again, must score what its row says; 1e-6 is far beyond all rounding."""
+    if not np.isclose(found, recorded, rtol=1e-6):
+        where = "the ledger" if folder is None else folder.path / "ledger.sqlite"
+        raise DamagedFile(where, "row of the best network", f"it says {recorded:.9g}, trained again it is {found:.9g}")

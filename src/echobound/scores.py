@@ -64,6 +64,8 @@ def rmse_per_output(measured: Array, simulated: Array) -> Array:
 def fit_per_output(measured: Array, simulated: Array) -> Array:
     """FIT of each output in per cent, as MATLAB's ``compare``: 100 (1 - ||y - yhat|| / ||y - mean(y)||).
 
+    NaN where the measured output is constant.
+
     Examples
     --------
     >>> y = np.array([[0.0], [1.0], [2.0]])
@@ -71,8 +73,10 @@ def fit_per_output(measured: Array, simulated: Array) -> Array:
     ([100.0], [0.0])
     """
     error = rmse_per_output(measured, simulated)
+    # Not by the deviation: that of a constant 0.1 is a rounding error, not 0. FIT of a constant is undefined.
+    spread = np.where((measured == measured[0]).all(axis=0), np.nan, _rms(measured - measured.mean(axis=0)))
     with np.errstate(over="ignore"):  # a free run near the largest double: -inf is its FIT
-        return 100.0 * (1.0 - error / _rms(measured - measured.mean(axis=0)))
+        return np.asarray(100.0 * (1.0 - error / spread))
 
 
 def rmse(measured: Array, simulated: Array) -> Array:

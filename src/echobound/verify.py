@@ -44,13 +44,14 @@ def verify(
         ``fresh``, ``violations``, ``p_value`` = P(X >= violations), ``epsilon_combined`` (what search and fresh
         networks certify together; ties count) and the same under ``worst``.
     """
-    if fresh < 0:
-        raise InputError(f"the number of fresh networks must not be negative, got {fresh}")
+    if not isinstance(fresh, int) or fresh < 0:
+        raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
     folder = RunFolder(run)
-    total = len(folder.verification) + fresh
     _ = folder.certificate  # nothing is drawn for a certificate that does not follow from its run
+    total = len(folder.verification) + fresh
     problem = folder.problem.on(stream=VERIFICATION)
     with folder.ledger(write=True) as ledger:
         run_campaign(get_kernel(kernel), problem, range(total), ledger, workers=workers, on_progress=on_progress)
+    folder.record_verification(total)
     write_page(folder)
     return verification_of(folder)

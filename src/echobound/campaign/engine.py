@@ -57,6 +57,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def memory_gib() -> float:
+    """Memory of this machine; infinite where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
 def worker_count(workers: int | None) -> int:
     """Number of workers: as asked for, or one for each core."""
     if workers is not None and workers < 1:
@@ -82,11 +90,13 @@ def run_campaign(
     workers = worker_count(workers)
     if block is not None and block < 1:
         raise InputError(f"a block must hold at least 1 network, got {block}")
-    todo = ledger.missing(indices, problem.stream, problem.family)
+    done = ledger.present(indices, problem.stream, problem.family)
+    todo = len(indices) - len(done)
     # Small enough that all workers end at about the same time and progress is seen, large enough to be worth a call.
-    size = block or max(1, min(64, len(todo) // (8 * workers)))
-    watch = _Watch(problem, len(indices), ledger, len(todo), on_progress)
-    blocks = iter([todo[i : i + size] for i in range(0, len(todo), size)])
+    size = block or max(1, min(64, todo // (8 * workers)))
+    watch = _Watch(problem, len(indices), ledger, todo, on_progress)
+    left = (index for index in indices if index not in done)
+    blocks = iter(lambda: list(islice(left, size)), [])
     if todo:
         with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="echobound") as pool:
             for rows in _in_hand(pool, kernel, problem, blocks, 2 * workers):

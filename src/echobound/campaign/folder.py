@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan
 from echobound.data.record import Record
@@ -151,8 +153,21 @@ class RunFolder:
 
     @property
     def verification(self) -> Rows:
-        """The fresh rows that put it to the test."""
-        return self.rows(VERIFICATION)
+        """The fresh rows that put it to the test: those of all verifications that were finished."""
+        path = self.path / "verification.json"
+        if not path.exists():
+            return self.rows(VERIFICATION)[:0]
+        stored = read_json(path)
+        rows = self.rows(VERIFICATION)
+        rows = rows[: stored.get("fresh", 0)] if isinstance(stored.get("fresh"), int) else rows[:0]
+        if stored.get("rows") != rows_digest(rows) or (rows["index"] != np.arange(len(rows))).any():
+            raise DamagedFile(self.path / "ledger.sqlite", "fresh rows", "they are not those of verification.json")
+        return rows
+
+    def record_verification(self, fresh: int) -> None:
+        """Settle that the first `fresh` rows of the verification stream are the test."""
+        rows = self.rows(VERIFICATION)[:fresh]
+        write_json(self.path / "verification.json", {"fresh": len(rows), "rows": rows_digest(rows)})
 
     @cached_property
     def model(self) -> EchoStateNetwork:
@@ -172,6 +187,11 @@ class RunFolder:
         for part, value in expected.items():
             if certificate.digests.get(part) != value:
                 raise DamagedFile(path, f"digest of the {part}", f"this run folder's {part} has another")
+        planned = {name: self.plan.to_dict()[name] for name in ("law", "seed", "epsilon", "beta", "bound", "networks")}
+        for name, value in (planned | {"score": self.plan.scores[0], "horizon": self.plan.horizon}).items():
+            if getattr(certificate, name) != value:
+                raise DamagedFile(path, name, "plan.json has another")
+        _ = self.experiments  # the data are part of what is certified
         if certificate.digests.get("ledger") != rows_digest(self.search):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
         certificate.check(self.search["scores"][:, 0], path=path)

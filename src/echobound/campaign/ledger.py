@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.campaign.lock import lock
 from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest
@@ -44,21 +46,25 @@ class Ledger:
     >>> rows = np.zeros(2, dtype=row_dtype(1))
     >>> rows["index"] = [0, 1]
     >>> ledger.append(rows)
-    >>> ledger.missing(range(4))
-    [2, 3]
+    >>> ledger.present(range(4))
+    {0, 1}
     """
 
     def __init__(self, path: Path | None, plan: str, scores: Sequence[str], *, write: bool = True) -> None:
         self.path = path
+        self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
         self._write = write
         try:
             self._open(plan)
-        except sqlite3.OperationalError as error:
-            raise RunError(f"cannot open {path} ({error}): check the folder and its permissions") from None
-        except sqlite3.DatabaseError as error:
-            raise DamagedFile(path or "ledger", "database", str(error)) from None
+        except BaseException as error:
+            self._release()
+            if isinstance(error, sqlite3.OperationalError):
+                raise RunError(f"cannot open {path} ({error}): check the folder and its permissions") from None
+            if isinstance(error, sqlite3.DatabaseError):
+                raise DamagedFile(path or "ledger", "database", str(error)) from None
+            raise
 
     def _open(self, plan: str) -> None:
         if self.path is None:
@@ -75,9 +81,11 @@ class Ledger:
         if found != "ok":
             raise DamagedFile(self.path or "ledger", "database", found)
         about = {"schema": str(SCHEMA), "plan": plan, "scores": "\n".join(self.scores)}
-        exists = self._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'about'").fetchone()[0]
-        if not exists and self._write:
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables and self._write:
             self._create(about)
+        elif tables != {"about", "rows"}:
+            raise DamagedFile(self.path or "ledger", "tables", f"about and rows were expected, found {sorted(tables)}")
         stored = dict(self._db.execute("SELECT name, value FROM about"))
         if stored.get("plan") != plan:
             raise RunError(f"{self.path} belongs to another plan: choose another run folder")
@@ -125,7 +133,7 @@ class Ledger:
         query = f"SELECT {names} FROM rows WHERE stream = ? AND family = ? ORDER BY number"
         try:
             table = np.array(self._db.execute(query, (stream, family)).fetchall(), dtype=np.float64)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
             raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
         rows = np.zeros(len(table), dtype=row_dtype(len(self.scores)))
         if len(table):
@@ -134,17 +142,18 @@ class Ledger:
             rows["scores"], rows["seconds"] = table[:, 4:-1], table[:, -1]
         return rows
 
-    def missing(self, indices: range, stream: int = SEARCH, family: int = 0) -> list[int]:
-        """Those of the indices that have no row yet."""
+    def present(self, indices: range, stream: int = SEARCH, family: int = 0) -> set[int]:
+        """Those of the indices that have a row already."""
         query = "SELECT number FROM rows WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
-        there = {n for (n,) in self._db.execute(query, (stream, family, indices.start, indices.stop))}
-        return [index for index in indices if index not in there]
+        return {number for (number,) in self._db.execute(query, (stream, family, indices.start, indices.stop))}
 
     def close(self) -> None:
         """Leave one plain file behind."""
         if self._write and self.path is not None:
-            self._db.execute("PRAGMA journal_mode=DELETE")
+            with suppress(sqlite3.OperationalError):  # somebody reads it just now: the journal stays beside it
+                self._db.execute("PRAGMA journal_mode=DELETE")
         self._db.close()
+        self._release()
 
     def __enter__(self) -> Ledger:
         return self

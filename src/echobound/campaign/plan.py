@@ -15,6 +15,7 @@ from echobound.scenario import epsilon_exact, epsilon_explicit, networks_exact, 
 __all__ = ["Plan", "settle_networks"]
 
 SCHEMA = 1
+MOST_NETWORKS = 2**32
 Bound = Literal["exact", "explicit"]
 
 
@@ -110,7 +111,8 @@ def settle_networks(
     required, inverse = (networks_exact, epsilon_exact) if bound == "exact" else (networks_explicit, epsilon_explicit)
     if networks is None:
         epsilon = 0.05 if epsilon is None else epsilon
-        return required(epsilon, beta), float(epsilon)
+        return _drawable(required(epsilon, beta)), float(epsilon)
+    _drawable(networks)
     if networks < 1:
         raise InputError(f"the number of networks must be at least 1, got {networks}")
     if epsilon is None:
@@ -128,6 +130,15 @@ def settle_networks(
             f" {bound} bound, so draw more, or give up one of the three numbers"
         )
     return networks, float(epsilon)
+
+
+def _drawable(networks: int) -> int:
+    if networks > MOST_NETWORKS:
+        raise InputError(
+            f"{networks} networks were asked for, but an index has 32 bits: at most {MOST_NETWORKS} can be drawn, so"
+            " take a larger epsilon or beta"
+        )
+    return networks
 
 
 def _listed(segments: Sequence[Segment]) -> list[list[int]]:

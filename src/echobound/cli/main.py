@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -20,7 +21,7 @@ app = typer.Typer(
     name="echobound",
     help="Identify nonlinear dynamical systems with echo state networks, and certify the result.",
     epilog="Start with: echobound demo",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -37,10 +38,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-) -> None: ...
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 # Each module registers its commands with `app`; none of them imports anything slow before its command runs.
@@ -52,6 +56,9 @@ for module in (plan, plant, identify, runs, reproduce):
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter must not stop us
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     try:
         code = app(standalone_mode=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,28 +87,37 @@ def simulate(
     otherwise the simulation starts from the training mean of the outputs. Which of the two is said.
     """
     from echobound.campaign import RunFolder
-    from echobound.data import read_table
+    from echobound.data import Record, read_table
+    from echobound.errors import InputError
     from echobound.files import write_whole
     from echobound.scores import summary
 
     model = RunFolder(run).model
     table = read_table(data)
     wanted = words(outputs) or [name for name in model.output_names if name in table.columns]
+    if outputs and len(wanted) != len(model.output_names):
+        raise InputError(
+            f"the model has {len(model.output_names)} outputs ({', '.join(model.output_names)}), but {len(wanted)}"
+            " columns were given with --outputs: give one for each"
+        )
     u = table.signal(words(inputs) or model.input_names)
-    measured = None
-    if not from_mean and len(wanted) == len(model.output_names):
-        measured = table.signal(wanted)
-        run_of = model.simulate(u, initial=measured[: model.washout])
-    else:
+    measured = None if from_mean or len(wanted) < len(model.output_names) else table.signal(wanted)
+    if measured is None:
         run_of = model.simulate(u)
+    else:
+        run_of = model.simulate(
+            Record(u, measured, 1.0, model.input_names, model.output_names, name=data.name),
+        )
     first, y = run_of.first, run_of.y
     result: dict[str, Any] = {"run": str(run), "samples": len(y), "first": first, "start": run_of.start}
     if measured is not None:
         result["scores"] = summary(measured[first:], y, model.output_names)
-    lines = [",".join(["sample", *model.output_names])]
-    lines += [",".join([str(first + k + 1), *map(repr, row)]) for k, row in enumerate(y.tolist())]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["sample", *model.output_names])
+    writer.writerows([first + k + 1, *map(repr, row)] for k, row in enumerate(y.tolist()))
     if output is not None:
-        write_whole(output, ("\n".join(lines) + "\n").encode())
+        write_whole(output, text.getvalue().encode())
         result["output"] = str(output)
     if as_json:
         if output is None:
@@ -114,8 +125,10 @@ def simulate(
         print_json(result)
         return
     if output is None:
-        print("\n".join(lines))
+        print(text.getvalue(), end="")
     note = f"{len(y)} samples from sample {first + 1} on: {run_of.start}"
     if measured is not None:
-        note += f"; FIT {result['scores']['fit']:.4g} %, RMSE {result['scores']['rmse']:.5g}"
+        scores = result["scores"]
+        fit = "undefined" if scores["fit"] != scores["fit"] else f"{scores['fit']:.4g} %"
+        note += f"; FIT {fit}, RMSE {scores['rmse']:.5g}"
     console(error=output is None).print(note, markup=False)

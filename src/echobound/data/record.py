@@ -62,6 +62,8 @@ class Record:
                     f"{self.name} has {signal.shape[1]} {side}s but {len(names)} {side} names and {len(units)} units:"
                     " give one for each channel"
                 )
+            if len(set(names)) < len(names):
+                raise DataError(f"the {side}s of {self.name} must have different names, got {', '.join(names)}")
             _require_finite(signal, names, self.name)
             object.__setattr__(self, letter, signal)
             object.__setattr__(self, f"{side}_names", names)

@@ -136,9 +136,10 @@ class Problem:
 
     def scaled(self, fold: int, kind: str) -> FoldData:
         """A fold's data, scaled in one of the ways a law can draw; fitted on its training segments."""
-        if (fold, kind) not in self._scaled:  # two threads may both compute it; they get the same
-            self._scaled[fold, kind] = self._scale(self.folds[fold], kind)
-        return self._scaled[fold, kind]
+        cache = self._scaled  # two threads may both compute an entry, or even the dictionary; they get the same
+        if (fold, kind) not in cache:
+            cache[fold, kind] = self._scale(self.folds[fold], kind)
+        return cache[fold, kind]
 
     def _scale(self, fold: Fold, kind: str) -> FoldData:
         parts = [self.records[s.record].part(s.start, s.stop) for s in fold.training]
@@ -187,6 +188,9 @@ def hold_out(
     (40, 1)
     """
     first, second = as_records(training, "training"), as_records(validation, "validation")
+    for name, value in (("washout", washout), ("horizon", 1 if horizon is None else horizon)):
+        if not isinstance(value, int | np.integer):
+            raise InputError(f"{name} must be a whole number of samples, got {value!r}")
     require_longer_than_washout(first, washout, "training")
     require_varying_outputs(second, washout, "validation")
     records = as_records((*first, *second))

@@ -13,18 +13,18 @@ from echobound.network.reservoir import draw_reservoir
 __all__ = ["train_network"]
 
 
-def train_network(kernel: Kernel, problem: Problem, index: int, fold: int = 0) -> tuple[EchoStateNetwork, Signal]:
-    """Return draw `index` of a problem as a model, with its simulated outputs on the scored samples of a fold."""
+def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, Signal]:
+    """Return draw `index` of a hold-out problem as a model, with its simulated outputs on the scored samples."""
     trial = kernel.trial(problem, index)
     ridge, _ = trial.pick(problem)
-    segments = problem.folds[fold].training
+    segments = problem.folds[0].training
     first = problem.records[segments[0].record]
     model = EchoStateNetwork(
         reservoir=draw_reservoir(
             problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
         ),
-        readout=trial.readouts[fold][ridge],
-        scaling=problem.scaled(fold, trial.hyper.scaling).scaling,
+        readout=trial.readouts[0][ridge],
+        scaling=problem.scaled(0, trial.hyper.scaling).scaling,
         washout=segments[0].washout,
         padding=problem.law.padding,
         sampling_time=first.sampling_time,
@@ -42,4 +42,4 @@ def train_network(kernel: Kernel, problem: Problem, index: int, fold: int = 0) -
             "ridge": float(trial.ridges[ridge]),
         },
     )
-    return model, trial.outputs[fold][ridge]
+    return model, trial.outputs[0][ridge]

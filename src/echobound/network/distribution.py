@@ -113,6 +113,13 @@ def extremes(value: Value) -> Iterator[Constant]:
         yield value
 
 
+def depth(value: Value) -> int:
+    """How many numbers in [0, 1) a value needs to be settled."""
+    if isinstance(value, Choice):
+        return 1 + max(depth(option) for option in value.options)
+    return 1 if isinstance(value, Uniform | LogUniform) else 0
+
+
 def to_json(value: Value) -> Any:
     """The value as JSON: a constant as itself, a distribution as a one-key object.
 

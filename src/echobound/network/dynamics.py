@@ -6,6 +6,8 @@ y(k) = W_out phi(k) with phi(k) = [x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,19 +18,31 @@ from echobound.network.reservoir import Reservoir
 __all__ = ["features", "free_run", "predictions", "teacher_states"]
 
 Matrix = NDArray[np.float64]
+PIECE = 1024  # samples
 
 
 def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:
     """States x(0) .. x(K-1) forced by measured inputs and outputs, from x = 0 at `padding` steps before the start."""
-    drive = reservoir.drive(u)
-    x = np.zeros(reservoir.order)
-    for _ in range(padding):
-        x = reservoir.step(x, drive[0], y[0])
+    x = _at_rest(reservoir, u, y, padding)
     states = np.empty((len(u), reservoir.order))
-    for k in range(len(u)):
+    for k, drive in enumerate(_drives(reservoir, u)):
         states[k] = x
-        x = reservoir.step(x, drive[k], y[k])
+        x = reservoir.step(x, drive, y[k])
     return states
+
+
+def _at_rest(reservoir: Reservoir, u: Signal, y: Signal, padding: int) -> Matrix:
+    """The state after the first sample was held for `padding` steps from x = 0."""
+    x, drive = np.zeros(reservoir.order), reservoir.drive(u[:1])[0]
+    for _ in range(padding):
+        x = reservoir.step(x, drive, y[0])
+    return x
+
+
+def _drives(reservoir: Reservoir, u: Signal) -> Iterator[Matrix]:
+    """W_u u(k) + b for one sample after the other, computed a piece at a time: a long record stays small in memory."""
+    for start in range(0, len(u), PIECE):
+        yield from reservoir.drive(u[start : start + PIECE])
 
 
 def features(
@@ -54,18 +68,16 @@ def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washou
 
     Only the first `washout` rows of `y` are used (and its first row for the time before the start).
     """
-    hyper, drive = reservoir.hyper, reservoir.drive(u)
+    hyper = reservoir.hyper
     fed = np.zeros((len(u), readout.shape[0]))
     fed[:washout] = y[:washout]
-    x = np.zeros(reservoir.order)
-    for _ in range(padding):
-        x = reservoir.step(x, drive[0], y[0])
+    x = _at_rest(reservoir, u, y, padding)
     # A diverging run overflows to inf and then NaN; that is its result, not an error.
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(len(u)):
+        for k, drive in enumerate(_drives(reservoir, u)):
             if k >= washout:
                 fed[k] = readout @ features(hyper, x[None], u, fed, np.array([k]), y[0])[0]
-            x = reservoir.step(x, drive[k], fed[k])
+            x = reservoir.step(x, drive, fed[k])
     return fed[washout:]
 
 
@@ -73,17 +85,18 @@ def predictions(
     reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int = 0
 ) -> Signal:
     """Outputs at k = washout .. K-1, each predicted from the measured outputs up to k - horizon."""
-    states = teacher_states(reservoir, u, y, padding)
-    drive = reservoir.drive(u)
-    ends = np.arange(washout, len(u))
-    result = np.empty((len(ends), y.shape[1]))
+    result = np.empty((len(u) - washout, y.shape[1]))
+    fed, reached = y.copy(), 0
+    measured = _at_rest(reservoir, u, y, padding)
     with np.errstate(over="ignore", invalid="ignore"):
-        for position, end in enumerate(ends):
-            first = max(int(end) - horizon + 1, 0)
-            fed = y[: end + 1].copy()
-            x = states[first]
-            for k in range(first, int(end) + 1):
+        for end in range(washout, len(u)):
+            first = max(end - horizon + 1, 0)
+            for k in range(reached, first):
+                measured = reservoir.step(measured, reservoir.drive(u[k]), y[k])
+            reached, x = first, measured
+            for k in range(first, end + 1):
                 fed[k] = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
-                x = reservoir.step(x, drive[k], fed[k])
-            result[position] = fed[end]
+                x = reservoir.step(x, reservoir.drive(u[k]), fed[k])
+            result[end - washout] = fed[end]
+            fed[first : end + 1] = y[first : end + 1]
     return result

@@ -13,7 +13,17 @@ import numpy as np
 from echobound.data.scaling import SCALINGS
 from echobound.draws import Words, unit, words
 from echobound.errors import InputError
-from echobound.network.distribution import Choice, LogUniform, Uniform, Value, extremes, from_json, settle, to_json
+from echobound.network.distribution import (
+    Choice,
+    LogUniform,
+    Uniform,
+    Value,
+    depth,
+    extremes,
+    from_json,
+    settle,
+    to_json,
+)
 
 __all__ = ["Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
 
@@ -125,6 +135,16 @@ class ReservoirLaw:
             for value in extremes(getattr(self, name)):
                 if isinstance(value, str) or not low <= value <= high:
                     raise InputError(f"{name} must be {text}, got {value}")
+        for name in ("order", "input_delays", "output_delays"):
+            value = getattr(self, name)
+            if isinstance(value, float) and not value.is_integer():
+                raise InputError(f"{name} must be a whole number, got {value}")
+        for name in (f.name for f in _DRAWN):
+            if depth(getattr(self, name)) > 4:
+                raise InputError(f"{name} is a choice among choices more than three deep: a draw has four words for it")
+        for name in ("nonzeros", "padding"):
+            if not isinstance(getattr(self, name), int):
+                raise InputError(f"{name} must be a whole number, got {getattr(self, name)!r}")
         for value in extremes(self.scaling):
             if value not in SCALINGS:
                 raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {value!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -144,6 +144,15 @@ class EchoStateNetwork:
         u, y = self.scaling.inputs(self._inputs(record)), self.scaling.outputs(self._outputs(record.y))
         scaled = predictions(self.reservoir, self.readout, u, y, washout, horizon, self.padding)
         return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
+
+    def respond(self, records: Sequence[Record], horizon: int | None = None) -> tuple[Signal, Signal]:
+        """Measured and simulated outputs after the washouts of several records, one after the other.
+
+        Without a horizon in free run, else predicted so many samples ahead.
+        """
+        runs = [self.simulate(r) if horizon is None else self.predict(r, horizon) for r in records]
+        measured = [record.y[run.first :] for record, run in zip(records, runs, strict=True)]
+        return np.concatenate(measured), np.concatenate([run.y for run in runs])
 
     def _inputs(self, inputs: Record | ArrayLike) -> Signal:
         return _channels(inputs.u if isinstance(inputs, Record) else inputs, self.input_names, "input")

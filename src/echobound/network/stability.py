@@ -23,7 +23,7 @@ class Stability:
     contracts
         Whether ||W_x|| < 1.
     rate
-        Factor by which the difference of two states shrinks at each step, in the norm of `weighting`.
+        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d, A the leak rates.
     overshoot
         The difference measured in the ordinary norm is at most this factor times rate**k times its start.
     """
@@ -43,8 +43,9 @@ class Stability:
         if not self.contracts:
             return f"||W_x|| = {self.norm:.6g} is not below 1: incremental stability is not established."
         return (
-            f"||W_x|| = {self.norm:.6g} < 1 (exact SVD): the state equation is incrementally input-to-state stable with"
-            f" respect to u and y; the effect of the initial state shrinks by {self.rate:.6g} or more at every step."
+            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): the state equation is incrementally input-to-state stable"
+            f" with respect to u and y; after k steps the effect of the initial state is at most {self.overshoot:.6g} x"
+            f" {self.rate:.6g}^k of what it was."
             " This does not cover the loop closed through the model's own output y."
         )
 

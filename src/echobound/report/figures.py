@@ -62,12 +62,12 @@ def compare_figure(
         upper.plot(time, measured[:, i], color=MEASURED, lw=1.0, label="measured")
         upper.plot(time, shown, color=MODEL, lw=1.0, label=label)
         upper.set_ylim(min(low, max(shown.min(), low - margin)) - 0.05 * margin, high + margin)
-        upper.set_ylabel(_labelled(name, unit))
+        upper.set_ylabel(_labelled(name, unit), parse_math=False)  # a column may be called $x
         upper.legend(loc="upper right", ncols=2, frameon=False)
         lower.plot(time, np.clip(measured[:, i] - simulated[:, i], -margin, margin), color=QUIET, lw=0.7)
         lower.axhline(0, color="black", lw=0.5)
         lower.set_ylabel("error")
-    axes[0].set_title(title, loc="left", fontsize=10)
+    axes[0].set_title(title, loc="left", fontsize=10, parse_math=False)
     axes[-1].set_xlabel("time (s)")
     return figure
 
@@ -90,7 +90,7 @@ def networks_figure(
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for ax, panel in zip(axes, panels, strict=True):
         score_axes(ax, **panel)
-    axes[0].set_title(title, loc="left", fontsize=10)
+    axes[0].set_title(title, loc="left", fontsize=10, parse_math=False)
     axes[-1].set_xlabel("network")
     return figure
 
@@ -142,7 +142,7 @@ def score_axes(
             )
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8)
     ax.set_ylim(low, high)
-    ax.set_ylabel(label)
+    ax.set_ylabel(label, parse_math=False)
 
 
 def _limits(scores: Array, threshold: float | None, direction: Direction, case: str) -> tuple[float, float]:

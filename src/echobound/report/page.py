@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -44,9 +45,9 @@ def _content(folder: RunFolder) -> dict[str, Any]:
     figures: list[tuple[str, Figure]] = []
     if certificate.winner is not None:
         content["model"] = _model_card(folder)
-        figures.append(
-            ("Validation data: measured output and the model's free run", _compare(folder, content["model"]))
-        )
+        how = "free run" if plan.horizon is None else f"prediction {plan.horizon} samples ahead"
+        caption = f"Validation data: measured output and the model's {how}"
+        figures.append((caption, _compare(folder, content["model"])))
     figures.append((f"The {len(rows)} networks of the search", _networks(folder, rows, testing=False)))
     if len(fresh):
         content["verification"] = verification_of(folder)
@@ -72,9 +73,7 @@ def _model_card(folder: RunFolder) -> dict[str, Any]:
     for role in ("validation", "test"):
         records = getattr(experiments, role)
         if records:
-            runs = [model.simulate(record) for record in records]
-            measured = np.concatenate([r.y[run.first :] for r, run in zip(records, runs, strict=True)])
-            simulated = np.concatenate([run.y for run in runs])
+            measured, simulated = model.respond(records, folder.plan.horizon)
             card["scores"][role] = summary(measured, simulated, model.output_names)
             if role == "validation":
                 card["signals"] = (measured, simulated)
@@ -123,7 +122,8 @@ def svg(figure: Figure) -> str:
     import matplotlib
 
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "echobound", "svg.fonttype": "path"}):
+    with matplotlib.rc_context({"svg.hashsalt": "echobound", "svg.fonttype": "path"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a name in a script that the font lacks
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]

@@ -8,17 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Experiments, Ledger, Plan, Progress, run_campaign
-from echobound.campaign.folder import RunFolder
-from echobound.campaign.plan import settle_networks
+from echobound.campaign import Ledger, Progress, run_campaign
 from echobound.draws import SEARCH, VERIFICATION
-from echobound.errors import InputError
-from echobound.files import write_json, write_whole
+from echobound.errors import InputError, RunError
+from echobound.files import digest, jsonable, read_json, write_json, write_whole
 from echobound.kernels import Kernel, Problem, Rows, Status, get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import paper
 from echobound.report.figures import compare_figure, networks_figure
-from echobound.reproduce.data import PaperData, default_data_seed, paper_data
+from echobound.reproduce.data import RULE, PaperData, default_data_seed, paper_data
 from echobound.reproduce.table import PAPER, PAPER_ORDERS
 from echobound.scenario import count_violations, select, verify_counts
 from echobound.scores import get_score
@@ -53,6 +51,7 @@ class Outcome:
     fresh: int
     seed: int
     data_seed: int
+    data_choice: str
     noise_limit: float
     orders: tuple[OrderResult, ...]
 
@@ -66,8 +65,8 @@ class Outcome:
     def text(self) -> str:
         """The table beside the paper's."""
         lines = [
-            f"Data seed {self.data_seed}: the FIT of a perfect model on these noisy validation data is"
-            f" {self.noise_limit:.2f}.",
+            f"Data seed {self.data_seed}, {self.data_choice}. The FIT of a perfect model on these noisy validation data"
+            f" is {self.noise_limit:.2f}.",
             f"{self.networks} networks and {self.fresh} fresh ones for each order, seed {self.seed};"
             " P is the probability of so many violations or more under the exact theory.",
             "",
@@ -125,12 +124,11 @@ def reproduce_paper(
         n: hold_out(data.training, data.validation, law=paper(n), scores=measure, seed=seed).on(family=n)
         for n in orders
     }
-    plan = _plan(problems[orders[0]], data, networks, seed)
-    RunFolder.start(path, plan, Experiments((data.training,), (data.validation,)))
+    plan = _start(path, data, {"orders": list(orders), "networks": networks, "fresh": fresh, "seed": seed})
     search: dict[int, Rows] = {}
     tests: dict[int, Rows] = {}
     total, done = len(orders) * (networks + fresh), 0
-    with Ledger(path / "ledger.sqlite", plan.digest, SCORES) as ledger:
+    with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger:
         for n in sorted(orders, reverse=True):  # the long ones first: what is left is then never underestimated
             for stream, size, table in ((SEARCH, networks, search), (VERIFICATION, fresh, tests)):
                 watch = _offset(on_progress, done, total)
@@ -143,6 +141,7 @@ def reproduce_paper(
         fresh=fresh,
         seed=seed,
         data_seed=data.seed,
+        data_choice="chosen on the data alone, by no network: " + RULE if data_seed is None else "as given",
         noise_limit=data.limit,
         orders=tuple(_result(n, search[n], tests[n]) for n in orders),
     )
@@ -154,21 +153,30 @@ def reproduce_paper(
     return outcome
 
 
-def _plan(problem: Problem, data: PaperData, networks: int, seed: int) -> Plan:
-    count, epsilon = settle_networks(None, BETA, networks)
-    experiments = Experiments((data.training,), (data.validation,))
-    return Plan(
-        law=problem.law,
-        seed=seed,
-        scores=SCORES,
-        folds=problem.folds,
-        horizon=None,
-        networks=count,
-        epsilon=epsilon,
-        beta=BETA,
-        bound="exact",
-        data=experiments.digest,
-    )
+def _start(path: Path, data: PaperData, parameters: dict[str, Any]) -> str:
+    """Record what will be done before it is, or go on with the same; anything else in the folder is refused."""
+    plan = {
+        **parameters,
+        "data_seed": data.seed,
+        "data": [data.training.digest, data.validation.digest],
+        "law": paper().to_dict(),
+        "bound": "explicit",
+        "beta": BETA,
+    }
+    file = path / "experiment.json"
+    if file.exists():
+        if read_json(file) != jsonable(plan):
+            raise RunError(f"{path} holds another experiment: nothing was changed; choose another folder with --run")
+        return digest(jsonable(plan))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        occupied = any(path.iterdir())
+    except OSError as error:
+        raise RunError(f"cannot make the folder {path} ({error.strerror}): choose another") from None
+    if occupied:
+        raise RunError(f"{path} is not empty and holds no such experiment: nothing was changed; choose another")
+    write_json(file, plan)
+    return digest(jsonable(plan))
 
 
 def _offset(tell: Callable[[Progress], None] | None, done: int, total: int) -> Callable[[Progress], None] | None:

@@ -21,7 +21,7 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.verification import goodness, upward
+from echobound.scenario.verification import downward, goodness, upward
 
 __all__ = ["Certificate", "WorstCase", "certify", "schema", "select"]
 
@@ -89,6 +89,7 @@ class Certificate:
     seed: int
     families: tuple[Mapping[str, Any], ...]
     digests: Mapping[str, str]
+    horizon: int | None = None
     kind: str = "best"
     rule: str = "fixed"
     rank: int = 1
@@ -155,6 +156,7 @@ class Certificate:
                     score=self.score,
                     direction=self.direction,
                     unit=self.unit,
+                    horizon=self.horizon,
                     epsilon=self.epsilon,
                     beta=self.beta,
                     bound=self.bound,
@@ -183,6 +185,7 @@ def certify(
     digests: Mapping[str, str],
     bound: Literal["exact", "explicit"] = "exact",
     unit: str = "",
+    horizon: int | None = None,
     families: Sequence[Mapping[str, Any]] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> Certificate:
@@ -192,8 +195,9 @@ def certify(
     ----------
     scores
         One for each network, in the order of their index; not finite where a network diverged. All of them count.
-    score, direction, unit
-        What was scored, whether larger (``"max"``) or smaller (``"min"``) is better, and its unit.
+    score, direction, unit, horizon
+        What was scored, whether larger (``"max"``) or smaller (``"min"``) is better, its unit, and how many samples
+        ahead outputs were predicted (None: a free run).
     epsilon, beta, bound
         What is claimed, and by which bound.
     law, seed, digests, families
@@ -222,6 +226,7 @@ def certify(
         score=score,
         direction=direction,
         unit=unit,
+        horizon=horizon,
         networks=count,
         epsilon=float(epsilon),
         beta=float(beta),
@@ -311,9 +316,8 @@ def _statement(draft: Certificate) -> str:
             f"All {draft.networks} networks diverged. {start} gives a finite score on these validation data with"
             f" probability at most {upward(draft.epsilon)}."
         )
-    side = "above" if draft.direction == "max" else "below"
     return (
-        f"{start} scores {_scored(draft)} {side} {_value(draft, draft.threshold)} on these validation data with"
+        f"{start} scores {_scored(draft)} {_beyond(draft, draft.threshold, best=True)} on these validation data with"
         f" probability at most {upward(draft.epsilon)}."
     )
 
@@ -324,9 +328,9 @@ def _worst(draft: Certificate) -> WorstCase:
         bound = epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
-    side = "below" if draft.direction == "max" else "above"
     said = (
-        f"{start} scores {_scored(draft)} {side} {_value(draft, draft.worst.threshold)}, the worst seen, with"
+        f"{start} scores {_scored(draft)} {_beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
+        " diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
@@ -334,11 +338,15 @@ def _worst(draft: Certificate) -> WorstCase:
 
 def _scored(draft: Certificate) -> str:
     name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
-    return f"a{'n' if name == 'RMSE' else ''} {name}"
+    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
+    return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def _value(draft: Certificate, value: float | None) -> str:
-    return f"{value:.6g}{' ' + draft.unit if draft.unit else ''}"
+def _beyond(draft: Certificate, threshold: float | None, *, best: bool) -> str:
+    """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
+    above = (draft.direction == "max") == best
+    value = (upward if above else downward)(math.nan if threshold is None else threshold)
+    return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
 def _digest(identity: Mapping[str, Any]) -> str:
@@ -366,6 +374,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("law", "digests", "worst", "provenance"), dict),
     **dict.fromkeys(("families", "not_stated"), list),
     "winner": (int, type(None)),
+    "horizon": (int, type(None)),
     "threshold": _MAYBE,
 }
 

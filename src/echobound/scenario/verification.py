@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, epsilon_exact
 
-__all__ = ["Divergence", "Verification", "count_violations", "upward", "verify_counts", "verify_divergence"]
+__all__ = ["Divergence", "Verification", "count_violations", "downward", "upward", "verify_counts", "verify_divergence"]
 
 Case = Literal["best", "worst"]
 
@@ -153,16 +153,31 @@ def _at_least(networks: int, fresh: int, violations: int, rank: int) -> Fraction
 
 
 def upward(value: float, digits: int = 6) -> str:
-    """A probability in so many digits, rounded up: words must not promise more than the number does.
+    """A number in so many digits, rounded up: words must not promise more than the number does.
 
     Examples
     --------
-    >>> upward(0.02467964779), upward(0.05)
-    ('0.0246797', '0.05')
+    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001)
+    ('0.0246797', '0.05', '-1')
     """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def downward(value: float, digits: int = 6) -> str:
+    """A number in so many digits, rounded down.
+
+    Examples
+    --------
+    >>> downward(0.0534819), downward(-1.00000001)
+    ('0.0534819', '-1.00001')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
     number = Decimal(repr(float(value)))
     if number:
-        number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=ROUND_CEILING)
+        number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
     return f"{float(number):.{digits}g}"
 
 

@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 from echobound.data.record import Signal
 from echobound.kernels.base import Rows, Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
-from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, triangle_solve
-from echobound.kernels.cpu.norm import spectral_norm
-from echobound.kernels.cpu.philox import floyd, symmetric, units
-from echobound.kernels.cpu.stages import Sees, free_run, gram, predict, regression_rows
-from echobound.kernels.cpu.step import Net, rest
+from echobound.kernels.cpu.cache import cached_beside_sources
 from echobound.kernels.problem import Fold, FoldData, Problem
 from echobound.network.law import BIAS, COLUMNS, FEEDBACK, INPUT, VALUES, Hyperparameters
 from echobound.network.readout import minimum_norm
 from echobound.network.reservoir import leak_rates
+
+with cached_beside_sources():
+    from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, triangle_solve
+    from echobound.kernels.cpu.norm import spectral_norm
+    from echobound.kernels.cpu.philox import floyd, symmetric, units
+    from echobound.kernels.cpu.stages import Sees, free_run, gram, predict, regression_rows
+    from echobound.kernels.cpu.step import Net, rest
 
 __all__ = ["CPUKernel"]
 
