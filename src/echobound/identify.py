@@ -56,6 +56,13 @@ class Identification:
         FIT and RMSE of the model on validation and, where given, test data.
     run
         The run folder, if one was asked for.
+
+    Examples
+    --------
+    >>> from echobound.plants import ph_experiment
+    >>> result = identify(*ph_experiment(samples=(400, 300)), law="paper", order=10, networks=20)
+    >>> result.table["index"].tolist() == list(range(20)), result.model.order, result.run
+    (True, 10, None)
     """
 
     model: EchoStateNetwork | None

@@ -80,13 +80,26 @@ def fit_per_output(measured: Array, simulated: Array) -> Array:
 
 
 def rmse(measured: Array, simulated: Array) -> Array:
-    """Root-mean-square error, pooled over outputs by root mean square."""
+    """Root-mean-square error, pooled over outputs by root mean square.
+
+    Examples
+    --------
+    >>> float(rmse(np.zeros((4, 2)), np.array([[3.0, 4.0]] * 4)).round(6))
+    3.535534
+    """
     value = _rms(rmse_per_output(measured, simulated)[..., :, None])[..., 0]
     return np.where(np.isfinite(value), value, np.inf)
 
 
 def fit(measured: Array, simulated: Array) -> Array:
-    """FIT in per cent, mean over outputs."""
+    """FIT in per cent, mean over outputs.
+
+    Examples
+    --------
+    >>> y = np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> float(fit(y, y))
+    100.0
+    """
     with np.errstate(over="ignore"):
         return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
 

@@ -43,6 +43,16 @@ def verify(
     dict
         ``fresh``, ``violations``, ``p_value`` = P(X >= violations), ``epsilon_combined`` (what search and fresh
         networks certify together; ties count) and the same under ``worst``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(400, 300))
+    >>> with TemporaryDirectory() as folder:
+    ...     run = identify(training, validation, law="paper", order=10, networks=20, run=f"{folder}/run").run
+    ...     verify(run, fresh=5)["fresh"]
+    5
     """
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")

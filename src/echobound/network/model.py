@@ -69,6 +69,19 @@ class EchoStateNetwork:
         Mean output of the training data: where a simulation without measured outputs starts.
     origin
         Law, seed, stream, family, index and ridge: from which the network can be drawn again.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(600, 400))
+    >>> model = identify(training, validation, law="paper", order=20, networks=20).model
+    >>> run = model.simulate(validation)
+    >>> len(run.y), run.start
+    (300, 'free run after 100 samples with measured outputs fed back')
+    >>> model.simulate(validation.u).start
+    'free run from the training mean of the outputs'
+    >>> model.predict(validation, horizon=5).y.shape
+    (300, 1)
     """
 
     reservoir: Reservoir

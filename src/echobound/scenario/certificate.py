@@ -65,6 +65,14 @@ class Certificate:
     """What is promised about the best of N networks; see `certify`, which makes one.
 
     Two certificates are equal if they say the same; where and when they were computed (`provenance`) does not count.
+
+    Examples
+    --------
+    >>> scores = [90.0 - i / 10 for i in range(59)]
+    >>> certificate = certify(scores, score="fit", direction="max", epsilon=0.05, beta=0.05, law={}, seed=0, digests={})
+    >>> Certificate.from_dict(certificate.to_dict()) == certificate
+    True
+    >>> certificate.check(scores)  # every number derived again
     """
 
     score: str

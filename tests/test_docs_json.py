@@ -1,0 +1,152 @@
+"""docs/JSON.md and what the commands print: neither may know a key that the other does not."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from test_cli import COMMANDS, echobound
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "JSON.md"
+SCHEMA = "src/echobound/scenario/certificate.schema.json"
+TYPES = {
+    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v),
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "object": lambda v: isinstance(v, dict),
+    "null": lambda v: v is None,
+    "array of strings": lambda v: isinstance(v, list) and all(isinstance(item, str) for item in v),
+    "array of integers": lambda v: isinstance(v, list) and all(isinstance(item, int) for item in v),
+    "array of objects": lambda v: isinstance(v, list) and all(isinstance(item, dict) for item in v),
+}
+
+
+def tables():
+    """For each heading of the page, its table: type and meaning by key."""
+    found = {}
+    for heading, body in re.findall(
+        r"^#{2,3} (\S.*?)\n(.*?)(?=^#{2,3} |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    ):
+        rows = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \| (.+?) \|$", body, re.MULTILINE)
+        assert len({key for key, _, _ in rows}) == len(rows), f"a key twice under {heading}"
+        found[heading] = {key: (kind, meaning) for key, kind, meaning in rows}
+    return found
+
+
+def growing(path, samples):
+    rows = [(math.sin(0.1 * k), math.exp(0.2 * (k % 300))) for k in range(samples)]
+    path.write_text("u,y\n" + "".join(f"{u!r},{y!r}\n" for u, y in rows))
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """Every command in every way that changes its keys: a list of objects for each."""
+    desk = tmp_path_factory.mktemp("desk")
+    growing(desk / "growing.csv", 300)
+    growing(desk / "long.csv", 8000)
+    small = ["--law", "paper", "--order", "5", "--epsilon", "0.5", "--beta", "0.1", "--washout", "60"]
+    columns = ["--inputs", "q3", "--outputs", "pH"]
+    parts = ["--validation", "val.csv", "--test", "test.csv"]
+    unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
+    few = ["--networks", "20", "--fresh", "3"]
+    calls = [
+        ("plan", [], 0),
+        ("plan", ["--networks", "645"], 0),
+        ("plan", ["--networks", "645", "--epsilon", "0.05"], 0),
+        ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
+        ("demo", ["--order", "5", "--networks", "40"], 0),
+        ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
+        ("identify", ["train.csv", *columns, *small, *parts, "--run", "two"], 0),
+        ("identify", ["growing.csv", *unstable, "--validation", "growing.csv", "--run", "growing"], 0),
+        ("identify", ["growing.csv", *unstable, "--validation", "long.csv", "--run", "diverged"], 1),
+        ("show", ["one"], 0),
+        ("show", ["diverged"], 0),
+        ("verify", ["diverged", "--fresh", "2"], 0),
+        ("verify", ["one", "--fresh", "3"], 0),
+        ("show", ["one"], 0),
+        ("simulate", ["one", "test.csv"], 0),
+        ("simulate", ["growing", "long.csv"], 0),
+        ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
+        ("reproduce", ["--orders", "5,10", *few, "--data-seed", "0", "--run", "paper"], 0),
+    ]  # fmt: skip
+    found = {}
+    for command, arguments, code in calls:
+        done = echobound(command, *arguments, "--json", cwd=desk, code=code)
+        found.setdefault(command, []).append(json.loads(done.stdout, parse_constant=pytest.fail))
+    return found
+
+
+def require_as_documented(values, table):
+    assert table, "there is a table"
+    assert {key for value in values for key in value} == set(table), "every key of the one is in the other"
+    for value in values:
+        for key in set(table) - set(value):
+            assert re.match("Only|Not if", table[key][1]), f"{key} is sometimes missing, and the page must say when"
+        for key, content in value.items():
+            kinds = table[key][0].split(" or ")
+            assert any(TYPES[kind](content) for kind in kinds), f"{key}: {content!r} is not {table[key][0]}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_key_printed_is_documented_and_every_key_documented_is_printed(printed, command):
+    require_as_documented(printed[command], tables()[command])
+
+
+def test_the_objects_inside_are_documented_too(printed):
+    inside = tables()
+    identified = [*printed["identify"], *printed["demo"]]
+    parts = [part for value in identified for part in value["scores"].values()]
+    parts += [value["scores"] for value in printed["simulate"] if "scores" in value]
+    require_as_documented(parts, inside["scores"])
+    assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
+    require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
+    require_as_documented([v["stability"] for v in identified if v["stability"]], inside["stability"])
+    require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
+    require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
+    [theirs] = [row["paper"] for value in printed["reproduce"] for row in value["orders"] if row["paper"]]
+    assert all(f"`{key}`" in inside["orders"]["paper"][1] for key in theirs)
+
+
+def test_what_the_page_says_of_the_values_holds(printed):
+    assert [set(value["scores"]) for value in printed["identify"]] == [
+        {"validation"},
+        {"validation", "test"},
+        {"validation"},
+        set(),
+    ]
+    assert printed["show"][-1]["verification"] == printed["verify"][-1]
+    assert "verification" not in printed["show"][0]
+    with_outputs, _, to_file = printed["simulate"]
+    assert (with_outputs["first"], to_file["first"]) == (60, 0)
+    assert len(with_outputs["outputs"]["pH"]) == with_outputs["samples"] == 190
+    assert to_file["output"] == "simulated.csv"
+    diverged = printed["identify"][-1]
+    assert (diverged["stability"], diverged["certificate"]["threshold"]) == (None, None)
+
+
+def test_non_finite_numbers_are_null(printed):
+    overflown = printed["simulate"][1]
+    assert overflown["scores"]["fit"] is overflown["scores"]["rmse"] is None
+    assert overflown["outputs"]["y"][-1] is None
+    assert isinstance(overflown["outputs"]["y"][0], float)
+
+
+def test_certificates_are_as_the_schema_says(printed):
+    assert SCHEMA in PAGE.read_text()
+    schema = json.loads((ROOT / SCHEMA).read_text())
+    for value in (*printed["identify"], *printed["demo"], *printed["show"]):
+        jsonschema.Draft202012Validator(schema).validate(value["certificate"])
+    named = re.findall(r"`(\w+)`", PAGE.read_text().split("Among its keys:")[1].split("###")[0])
+    assert set(named) <= set(schema["properties"])
+
+
+def test_links_of_the_page_lead_somewhere():
+    text = PAGE.read_text()
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert target.lstrip("#") in tables() if target.startswith("#") else (PAGE.parent / target).exists(), target
+    assert "Keys are stable" in text
+    assert "Non-finite numbers are `null`" in text
