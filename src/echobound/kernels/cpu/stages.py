@@ -22,7 +22,7 @@ class Sees(NamedTuple):
     constant: bool
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def fill_tail(sees, u, y, y_before, k, out, row, start):
     """phi(k) without the state, to out[row, start:]: u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1."""
     at = start
@@ -77,14 +77,14 @@ def gram(net, sees, u, fed, y, washout, padding, block, total, blas):
             gram_update(addresses, ints, reals, flags, block, rows, total)
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, inline="always")
 def output(net, sees, readouts, r, u, fed, y, k, tail):
     """fed(k) = W_out phi(k) for readout number r; return whether it is finite. y(0) stands for outputs before."""
     n = net.bias.size
     fill_tail(sees, u, fed, y, k, tail, 0, 0)
     finite = True
     for o in range(readouts.shape[1]):
-        value = row_dot(readouts[r], o, net.x, n)
+        value = row_dot(readouts, r, o, net.x, n)
         for i in range(tail.shape[1]):
             value += readouts[r, o, n + i] * tail[0, i]
         fed[k, o] = value

@@ -213,10 +213,10 @@ def dot(a, b, n):
 
 
 @njit(**(OPTIONS | {"fastmath": {"contract", "reassoc"}}))
-def row_dot(matrix, row, b, n):
-    """Inner product of the first n elements of a row with `b`; a view of the row would cost more than the product."""
+def row_dot(matrices, number, row, b, n):
+    """Inner product of `b` with a row of a matrix among several; a view of the row would cost more than the product."""
     total = 0.0
-    at = uint64(row)
+    m, r = uint64(number), uint64(row)
     for i in range(uint64(n)):
-        total += matrix[at, i] * b[i]
+        total += matrices[m, r, i] * b[i]
     return total
