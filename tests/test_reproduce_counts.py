@@ -68,7 +68,7 @@ def test_nothing_is_worse_than_a_diverged_network_of_the_search():
 
 def test_all_of_the_search_diverged():
     outcome = result([DIVERGED, (10.0, 3.0)], search=[DIVERGED, DIVERGED])
-    assert (outcome.winner, outcome.failures) == (-1, 2)
+    assert (outcome.winner, outcome.failures) == (None, 2)
     assert (outcome.best_violations, outcome.worst_violations) == (1, 0)
 
 

@@ -90,8 +90,11 @@ class Problem:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.folds or not self.scores:
-            raise InputError("a problem needs at least one fold and one score")
+        if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
+            raise InputError("a problem needs a score and at least one fold, with segments to train on and to score")
+        for segment in (s for fold in self.folds for s in (*fold.training, *fold.scored)):
+            if not 0 <= segment.record < len(self.records) or segment.stop > len(self.records[segment.record]):
+                raise InputError(f"{segment} is not within the {len(self.records)} records of the problem")
         if self.horizon is not None and self.horizon < 1:
             raise InputError(f"the horizon must be at least 1 sample, got {self.horizon}")
 

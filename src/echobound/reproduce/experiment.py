@@ -39,7 +39,7 @@ class OrderResult:
     worst_violations: int
     worst_probability: float
     failures: int
-    winner: int
+    winner: int | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON, each order beside the paper's row where there is one."""
-        content = asdict(self) | {"folder": str(self.folder)}
+        content = {"run": str(self.folder), **asdict(self)}
+        del content["folder"]
         for row in content["orders"]:
             row["paper"] = PAPER[row["order"]]._asdict() if row["order"] in PAPER else None
         return content
@@ -202,7 +203,7 @@ def _result(order: int, rows: Rows, fresh: Rows) -> OrderResult:
         worst_violations=worse,
         worst_probability=worst.p_value,
         failures=int((rows["status"] != 0).sum()),
-        winner=-1 if winner is None else winner,
+        winner=winner,
     )
 
 

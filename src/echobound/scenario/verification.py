@@ -57,7 +57,11 @@ class Verification:
 
     def statement(self, case: Case = "best") -> str:
         """The outcome in plain words."""
-        beyond = "beat the best" if case == "best" else "are worse than the worst"
+        one = self.violations == 1
+        better, worse = (
+            ("beats the best", "is worse than the worst") if one else ("beat the best", "are worse than the worst")
+        )
+        beyond = better if case == "best" else worse
         tied = f", {self.ties} tie with it" if self.ties else ""
         return (
             f"Of {self.fresh} fresh networks, {self.violations} {beyond} of the {self.networks} of the search{tied};"
