@@ -243,6 +243,15 @@ SECTIONS = {
 }
 
 
+def limit(row: dict) -> str:
+    by_hand, esn = (row[name] / row["roofline_ms"] for name in ("reservoirpy_ms", "reservoirpy_esn_ms"))
+    return (
+        f"At order {row['order']} a kernel on the roofline would be {by_hand:.1f} times faster than reservoirpy by hand"
+        f" and {esn:.1f} times faster than its `ESN`:\nthe Gram matrix in double precision sets the limit, and dsyrk"
+        " runs at the rate of dgemm."
+    )
+
+
 def report(results: dict) -> str:
     lines = [
         "# Benchmark results",
@@ -266,6 +275,7 @@ def report(results: dict) -> str:
             "",
             "The roofline is the Gram matrix at dsyrk's own rate plus every weight and state loaded once a step at the",
             "bandwidth measured for a working set of that size; tanh, Cholesky and everything else count as overhead.",
+            limit(results["speed"][-1]),
             "",
         ]
     if "cores" in results:
@@ -309,6 +319,9 @@ def report(results: dict) -> str:
                 f"| {r['order']} | {r['kolmogorov']:.3f} | {r['q95_diagonals']:.3f} | {r['q95_random']:.3f} |"
                 for r in results["patterns"]
             ),
+            "",
+            "At small orders the two cannot be told apart. At order 300 the distributions differ, though by little:",
+            "FIT is spread over a few hundredths of a point there, and the diagonals are better by about two of them.",
             "",
         ]
     if "start" in results:
