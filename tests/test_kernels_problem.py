@@ -125,19 +125,28 @@ def test_segments_and_folds_are_settled_once_made():
 
 def test_a_problem_needs_a_fold_and_a_score_and_a_horizon_of_at_least_one():
     fold = Fold((Segment(0, 0, 50, 5),), (Segment(0, 0, 50, 5),))
-    with pytest.raises(InputError, match="at least one fold and one score"):
+    with pytest.raises(InputError, match="needs a score and at least one fold"):
         Problem((record(),), (), paper(5), SCORES)
-    with pytest.raises(InputError, match="at least one fold and one score"):
+    with pytest.raises(InputError, match="needs a score and at least one fold"):
         Problem((record(),), (fold,), paper(5), ())
     with pytest.raises(InputError, match="at least 1 sample, got 0"):
         Problem((record(),), (fold,), paper(5), SCORES, horizon=0)
     assert Problem((record(),), (fold,), paper(5), SCORES, horizon=1).horizon == 1
 
 
-def test_a_fold_without_training_data_is_refused():
-    problem = Problem((record(),), (Fold((), (Segment(0, 0, 50, 5),)),), paper(5), SCORES)
-    with pytest.raises(DataError):
-        problem.scaled(0, "minmax")
+def test_a_fold_without_training_or_scored_data_is_refused():
+    segment = Segment(0, 0, 50, 5)
+    for fold in (Fold(training=(), scored=(segment,)), Fold(training=(segment,), scored=())):
+        with pytest.raises(InputError, match="segments to train on and to score"):
+            Problem((record(50),), (fold,), paper(5), SCORES)
+
+
+@pytest.mark.parametrize("segment", [Segment(-1, 0, 40, 5), Segment(1, 0, 40, 5), Segment(0, 0, 51, 5)])
+def test_a_segment_outside_the_records_is_refused(segment):
+    inside = Segment(0, 0, 50, 5)
+    for fold in (Fold((segment,), (inside,)), Fold((inside,), (segment,))):
+        with pytest.raises(InputError, match="not within the 1 records"):
+            Problem((record(50),), (fold,), paper(5), SCORES)
 
 
 # ---------------------------------------------------------------- hold-out
@@ -170,7 +179,7 @@ def test_hold_out_leaves_100_samples_for_the_washout_by_default():
         (record(50), record(50, sampling_time=2.0), {"washout": 5}, DataError, "one sampling time"),
         ([], record(50), {"washout": 5}, DataError, "training data must be a Record"),
         (record(50), [], {"washout": 5}, DataError, "validation data must be a Record"),
-        (record(50), record(50), {"washout": 5, "scores": ()}, InputError, "one score"),
+        (record(50), record(50), {"washout": 5, "scores": ()}, InputError, "needs a score"),
         (record(50), record(50), {"washout": 5, "horizon": 0}, InputError, "horizon"),
     ],
 )
