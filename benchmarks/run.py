@@ -330,11 +330,11 @@ def report(results: dict) -> str:
         lines += [
             "## Agreement with the reference kernel, 645 networks each (`benchmarks/agreement.py`)",
             "",
-            "| order | within 1e-9 | beyond, largest difference | same winner |",
-            "|---|---|---|---|",
+            "| order | within 1e-9 | beyond, largest difference | probed / sensitive to rounding | same winner |",
+            "|---|---|---|---|---|",
             *(
                 f"| {r['order']} | {r['within']} | {r['beyond']}, {r['largest']:.1e} |"
-                f" {'yes' if r['same_winner'] else 'no'} |"
+                f" {r['probed']} / {r['sensitive']} | {'yes' if r['same_winner'] else 'no'} |"
                 for r in results["agreement"]
             ),
             "",
