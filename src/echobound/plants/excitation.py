@@ -93,7 +93,8 @@ def gaussian(
         raise InputError(f"the standard deviation of the noise must be a number from 0 on, got {deviation}")
     position = unit(words(draw_key(seed, PLANT, family, index), NOISE, samples))
     # The smallest position is 0, where the normal quantile is -inf; half a step above it is as good a stand-in.
-    return np.asarray(ndtri(np.maximum(position, 2.0**-54))) * deviation + 0.0  # + 0.0: no minus zeros
+    normal = np.asarray(ndtri(np.maximum(position, 2.0**-54)), dtype=np.float64)
+    return normal * deviation + 0.0  # + 0.0: no minus zeros
 
 
 def _require_count(name: str, value: int, least: int) -> None:
