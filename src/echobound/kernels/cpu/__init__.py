@@ -23,10 +23,10 @@ from echobound.network.readout import minimum_norm
 from echobound.network.reservoir import leak_rates
 
 with cached_beside_sources():
-    from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, triangle_solve
+    from echobound.kernels.cpu.fortran import ADDRESSES
     from echobound.kernels.cpu.norm import spectral_norm
     from echobound.kernels.cpu.philox import floyd, symmetric, units
-    from echobound.kernels.cpu.stages import Sees, free_run, gram, predict, regression_rows
+    from echobound.kernels.cpu.stages import Sees, free_run, gram, predict, regression_rows, ridge_readout
     from echobound.kernels.cpu.step import Net, rest
 
 __all__ = ["CPUKernel"]
@@ -134,20 +134,13 @@ def _train(
     factor = _workspace.array("factor", p + outputs, p + outputs)
     block = _workspace.array("block", BLOCK, p + outputs)
     total[:] = 0.0
-    ints, reals, flags = np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
+    blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
     if any(ridges):
         for segment, (u, y), y_fed in zip(fold.training, data.training, fed, strict=True):
-            blas = (ADDRESSES, ints, reals, flags)
             gram(net, sees, u, y_fed, y, segment.washout, problem.law.padding, block, total, blas)
-    mean = np.trace(total[:p, :p]) / p
     used, fallback = list(ridges), None
     for i, ridge in enumerate(ridges):
-        factor[:] = total
-        factor.reshape(-1)[: p * (p + outputs + 1) : p + outputs + 1] += ridge * mean
-        if ridge > 0 and cholesky(ADDRESSES, ints, flags, factor, p):
-            weights[i] = total[p:, :p]
-            triangle_solve(ADDRESSES, ints, flags, factor, p, weights[i])
-        else:
+        if ridge == 0 or not ridge_readout(total, factor, ridge, weights[i], blas):
             if fallback is None:
                 fallback = minimum_norm(_triangle(problem, net, sees, fold, data, fed, p), outputs)
             used[i], weights[i] = 0.0, fallback

@@ -11,7 +11,7 @@ from echobound.network.norm import CHECK_EVERY, SETTLED
 __all__ = ["spectral_norm"]
 
 
-@njit(**OPTIONS)
+@njit(**(OPTIONS | {"nogil": False}))  # too short to be worth giving the interpreter's lock away
 def spectral_norm(values, columns):
     """Largest singular value; `columns` as in `Net`."""
     n = values.shape[1]

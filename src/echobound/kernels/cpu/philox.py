@@ -1,4 +1,7 @@
-"""Philox4x64-10 and the arrays of a draw, bit for bit as `echobound.draws` and `echobound.network.reservoir`."""
+"""Philox4x64-10 and the arrays of a draw, bit for bit as `echobound.draws` and `echobound.network.reservoir`.
+
+These take microseconds, so they keep the interpreter's lock: giving it away and waiting for it again takes longer.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 DROP = np.uint64(11)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, inline="always")
 def _high(a, b):
     """Upper 64 bits of the product of two 64-bit words."""
     a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
@@ -21,7 +24,7 @@ def _high(a, b):
     return a1 * b1 + (middle >> HALF) + (((middle & LOW) + a0 * b1) >> HALF)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def symmetric(key, region, scale, out):
     """Fill `out` with scale times numbers uniform in [-1, 1), from one region of a draw."""
     units(key, region, out)
@@ -29,7 +32,7 @@ def symmetric(key, region, scale, out):
         out[i] = scale * (2.0 * out[i] - 1.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def units(key, region, out):
     """Fill `out` with numbers in [0, 1), from the words of one region of a draw."""
     for block in range((out.size + 3) // 4):
@@ -49,7 +52,7 @@ def units(key, region, out):
             out[at + 3] = (c3 >> DROP) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def floyd(levels, n, chosen):
     """Columns (slot, sample) from levels in [0, 1), different within each sample."""
     slots, samples = chosen.shape

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, uint64
 
-from echobound.kernels.cpu.fortran import gram_update
+from echobound.kernels.cpu.fortran import cholesky, gram_update, triangle_solve
 from echobound.kernels.cpu.step import OPTIONS, advance, bare, bare_net, rest, row_dot
 
-__all__ = ["Sees", "free_run", "gram", "predict", "regression_rows"]
+__all__ = ["Sees", "free_run", "gram", "predict", "regression_rows", "ridge_readout"]
 
 
 class Sees(NamedTuple):
@@ -75,6 +75,24 @@ def gram(net, sees, u, fed, y, washout, padding, block, total, blas):
         k, rows = regression_rows(net, sees, u, fed, y, washout, k, block)
         if rows > 0:
             gram_update(addresses, ints, reals, flags, block, rows, total)
+
+
+@njit(**OPTIONS)
+def ridge_readout(total, factor, ridge, weights, blas):
+    """Solve (Phi'Phi + ridge trace/p I) W' = Phi'Y from the Gram matrix of [Phi, Y]; return whether it was possible."""
+    addresses, ints, _, flags = blas
+    p = weights.shape[1]
+    trace = 0.0
+    for i in range(p):
+        trace += total[i, i]
+    factor[:] = total
+    for i in range(p):
+        factor[i, i] += ridge * trace / p
+    if not cholesky(addresses, ints, flags, factor, p):
+        return False
+    weights[:] = total[p:, :p]
+    triangle_solve(addresses, ints, flags, factor, p, weights)
+    return True
 
 
 @njit(**OPTIONS, inline="always")
