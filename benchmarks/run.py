@@ -177,7 +177,6 @@ def memory() -> dict:
 
 def growth() -> dict:
     """How the time grows with record length K, number of networks N and order n; slopes of log-log fits."""
-    from matplotlib.figure import Figure
 
     def of(task, count):
         with threadpool_limits(1, user_api="blas"):
@@ -186,19 +185,26 @@ def growth() -> dict:
     lengths = {k: of(problem(100, (k, k)), 4) for k in (2000, 6000, 20_000, 60_000)}
     counts = {n: of(problem(50), n) for n in (10, 30, 100, 300)}
     orders = {n: of(problem(n), 4) for n in (25, 50, 100, 200, 400, 800)}
-    result, figure = {}, Figure(figsize=(9, 3), layout="constrained")
-    axes = figure.subplots(1, 3)
-    for ax, (name, times) in zip(
-        axes, {"samples K": lengths, "networks N": counts, "order n": orders}.items(), strict=True
-    ):
-        x, y = np.array(list(times)), np.array(list(times.values()))
-        slope = float(np.polyfit(np.log(x), np.log(y), 1)[0])
-        result[name] = {"slope": slope, "seconds": dict(zip(x.tolist(), y.tolist(), strict=True))}
+    result = {}
+    for name, times in {"samples K": lengths, "networks N": counts, "order n": orders}.items():
+        slope = float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])
+        result[name] = {"slope": slope, "seconds": {str(x): y for x, y in times.items()}}
+    draw_growth(result)
+    return result | {"time_at_10K_over_K": lengths[60_000] / lengths[6000]}
+
+
+def draw_growth(result: dict) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    for ax, (name, curve) in zip(figure.subplots(1, 3), result.items(), strict=True):
+        x, y = [int(value) for value in curve["seconds"]], list(curve["seconds"].values())
         ax.loglog(x, y, "o-", ms=4)
-        ax.set(xlabel=name, ylabel="seconds", title=f"slope {slope:.2f}")
-    result["time_at_10K_over_K"] = lengths[60_000] / lengths[6000]
+        ax.set(xlabel=name, ylabel="seconds", title=f"slope {curve['slope']:.2f}")
+        ax.minorticks_off()
+        ax.set_xticks(x, labels=[str(value) for value in x])
+        ax.grid(alpha=0.3)
     figure.savefig(HERE / "growth.svg")
-    return result
 
 
 def patterns() -> list[dict]:
