@@ -306,19 +306,9 @@ def test_interruption_keeps_blocks_and_says_how_to_go_on(tmp_path):
     import time
 
     echobound("simulate-plant", "--samples", "3000", "--output", "d.csv", cwd=tmp_path)
-    command = [
-        sys.executable,
-        "-m",
-        "echobound",
-        "identify",
-        "d.csv",
-        "--inputs",
-        "q3",
-        "--outputs",
-        "pH",
-        "--run",
-        "r",
-    ]
+    # So many networks that the run cannot end before it is interrupted.
+    options = ["--inputs", "q3", "--outputs", "pH", "--networks", "20000", "--run", "r"]
+    command = [sys.executable, "-m", "echobound", "identify", "d.csv", *options]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
