@@ -245,3 +245,15 @@ def test_a_run_with_such_names_ends_with_its_page(ph_records, tmp_path):
     options = {"law": "paper", "order": 5, "epsilon": 0.5, "beta": 0.1, "washout": 60}
     identify(training, validation, **options, run=tmp_path / "run")
     assert "</html>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_nan_is_circled_as_it_is_counted():
+    from echobound.scenario import count_violations
+
+    scores = np.array([90.0, np.nan, 80.0, 95.0])
+    for direction, case, threshold in (("max", "worst", 85.0), ("min", "worst", 93.0), ("max", "best", 92.0)):
+        panel = {"scores": scores, "threshold": threshold, "direction": direction, "case": case, "label": "s"}
+        [ax] = networks_figure([panel | {"circle_violations": True}]).axes
+        [circles] = [line for line in ax.lines if line.get_marker() == "o"]
+        assert len(circles.get_xdata()) == count_violations(scores, threshold, direction, case)[0]
+        assert np.isfinite(circles.get_ydata()).all()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.data.record import Signal
+from echobound.scenario.verification import violates
 from echobound.scores import Direction
 
 if TYPE_CHECKING:
@@ -128,17 +129,16 @@ def score_axes(
     if threshold is not None and np.isfinite(threshold):
         ax.axhline(threshold, color=LIMIT, lw=1.2, label=f"{case} of the search: {threshold:.6g}")
         if circle_violations:
-            above = scores > threshold
-            violates = above if (direction == "max") == (case == "best") else scores < threshold
-            where = np.clip(scores[violates], low, high)
+            beyond = violates(scores, threshold, direction, case)
+            shown = np.where(np.isnan(scores), bad_edge, np.clip(scores, low, high))
             ax.plot(
-                index[violates],
-                where,
+                index[beyond],
+                shown[beyond],
                 "o",
                 mfc="none",
                 mec=LIMIT,
                 ms=9,
-                label=f"{violates.sum()} violation{'s' * int(violates.sum() != 1)}",
+                label=f"{beyond.sum()} violation{'s' * int(beyond.sum() != 1)}",
             )
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8)
     ax.set_ylim(low, high)

@@ -9,12 +9,21 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, epsilon_exact
 
-__all__ = ["Divergence", "Verification", "count_violations", "downward", "upward", "verify_counts", "verify_divergence"]
+__all__ = [
+    "Divergence",
+    "Verification",
+    "count_violations",
+    "downward",
+    "upward",
+    "verify_counts",
+    "verify_divergence",
+    "violates",
+]
 
 Case = Literal["best", "worst"]
 
@@ -204,12 +213,26 @@ def count_violations(
     >>> count_violations([1.0, float("nan")], threshold=0.5, direction="min", case="worst")
     (2, 0)
     """
+    limit = math.nan if threshold is None else threshold
+    ties = goodness(scores, direction) == goodness([limit], direction)
+    return int(violates(scores, threshold, direction, case).sum()), int(ties.sum())
+
+
+def violates(
+    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
+) -> NDArray[np.bool_]:
+    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
+
+    Examples
+    --------
+    >>> violates([1.0, 2.0, float("nan")], threshold=2.0, direction="max", case="worst").tolist()
+    [True, False, True]
+    """
     if case not in ("best", "worst"):
         raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
     values = goodness(scores, direction)
-    limit = goodness([math.nan if threshold is None else threshold], direction)[0]
-    beyond = values > limit if case == "best" else values < limit
-    return int(beyond.sum()), int((values == limit).sum())
+    limit = goodness([math.nan if threshold is None else threshold], direction)
+    return np.asarray(values > limit if case == "best" else values < limit)
 
 
 def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
