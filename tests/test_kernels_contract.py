@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from gpu_at_hand import needs_gpu
 from kernel_agreement import agreement
 
 from echobound.data import Record
@@ -11,7 +12,8 @@ from echobound.kernels import Fold, Problem, Segment, Status, get_kernel, hold_o
 from echobound.network import ReservoirLaw, broad, paper
 from echobound.scores import Score, get_score
 
-KERNELS = ["reference", "cpu"]
+GPU = pytest.param("gpu", marks=needs_gpu)
+KERNELS = ["reference", "cpu", GPU]
 SCORES = [get_score("fit"), get_score("rmse")]
 LAWS = {
     "paper": paper(25),
@@ -39,25 +41,30 @@ def kernel(request):
     return get_kernel(request.param)
 
 
+@pytest.fixture(params=["cpu", GPU])
+def fast(request):
+    return get_kernel(request.param)
+
+
 @pytest.mark.parametrize("name", LAWS)
-def test_rows_agree_with_the_reference(name, ph_records):
+def test_rows_agree_with_the_reference(name, fast, ph_records):
     problem = hold_out(*ph_records, law=LAWS[name], scores=SCORES, washout=60)
-    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(4))
+    _, _, disagree = agreement(problem, get_kernel("reference"), fast, range(4))
     assert not disagree
 
 
 @pytest.mark.parametrize("name", ["paper", "all readout terms", "broad", "random pattern", "no ridge"])
-def test_mimo_and_several_records(name, mimo_records):
+def test_mimo_and_several_records(name, fast, mimo_records):
     problem = hold_out(*mimo_records, law=LAWS[name], scores=SCORES, washout=30)
-    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(3))
+    _, _, disagree = agreement(problem, get_kernel("reference"), fast, range(3))
     assert not disagree
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7, 50])
-def test_prediction_instead_of_free_run(horizon, ph_records):
+def test_prediction_instead_of_free_run(horizon, fast, ph_records):
     training, validation = ph_records[0], ph_records[1].part(0, 160)
     problem = hold_out(training, validation, law=LAWS["all readout terms"], scores=SCORES, washout=40, horizon=horizon)
-    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(2))
+    _, _, disagree = agreement(problem, get_kernel("reference"), fast, range(2))
     assert not disagree
 
 
@@ -79,9 +86,9 @@ def test_score_of_several_folds_is_their_mean(kernel, ph_records):
     assert np.allclose(scores, np.mean(each, axis=0), rtol=1e-12)
 
 
-def test_folds_agree_with_the_reference(ph_records):
+def test_folds_agree_with_the_reference(fast, ph_records):
     problem = Problem((ph_records[0],), folds_of(ph_records[0]), broad(order=30), tuple(SCORES))
-    _, _, disagree = agreement(problem, get_kernel("reference"), get_kernel("cpu"), range(3))
+    _, _, disagree = agreement(problem, get_kernel("reference"), fast, range(3))
     assert not disagree
 
 

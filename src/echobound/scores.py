@@ -72,11 +72,15 @@ def fit_per_output(measured: Array, simulated: Array) -> Array:
     >>> fit_per_output(y, y).tolist(), fit_per_output(y, np.ones((3, 1))).tolist()
     ([100.0], [0.0])
     """
-    error = rmse_per_output(measured, simulated)
+    return _fit_of_rms(measured, rmse_per_output(measured, simulated))
+
+
+def _fit_of_rms(measured: Array, rms: Array) -> Array:
+    """FIT of each output from the root mean square of its error."""
     # Not by the deviation: that of a constant 0.1 is a rounding error, not 0. FIT of a constant is undefined.
     spread = np.where((measured == measured[0]).all(axis=0), np.nan, _rms(measured - measured.mean(axis=0)))
     with np.errstate(over="ignore"):  # a free run near the largest double: -inf is its FIT
-        return np.asarray(100.0 * (1.0 - error / spread))
+        return np.asarray(100.0 * (1.0 - rms / spread))
 
 
 def rmse(measured: Array, simulated: Array) -> Array:
@@ -87,7 +91,11 @@ def rmse(measured: Array, simulated: Array) -> Array:
     >>> float(rmse(np.zeros((4, 2)), np.array([[3.0, 4.0]] * 4)).round(6))
     3.535534
     """
-    value = _rms(rmse_per_output(measured, simulated)[..., :, None])[..., 0]
+    return _pooled(measured, rmse_per_output(measured, simulated))
+
+
+def _pooled(measured: Array, rms: Array) -> Array:
+    value = _rms(rms[..., :, None])[..., 0]
     return np.where(np.isfinite(value), value, np.inf)
 
 
@@ -100,8 +108,12 @@ def fit(measured: Array, simulated: Array) -> Array:
     >>> float(fit(y, y))
     100.0
     """
+    return _mean_fit(measured, rmse_per_output(measured, simulated))
+
+
+def _mean_fit(measured: Array, rms: Array) -> Array:
     with np.errstate(over="ignore"):
-        return np.asarray(fit_per_output(measured, simulated).mean(axis=-1))
+        return np.asarray(_fit_of_rms(measured, rms).mean(axis=-1))
 
 
 def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str, Any]:
@@ -134,6 +146,9 @@ class Score:
         ``"max"`` if larger is better, ``"min"`` if smaller is better.
     unit
         Printed after the value.
+    of_rms
+        Where the score depends on the simulation only through the root mean square of each output's error, the same
+        as ``of_rms(measured, rms)`` with rms ``(..., channel)``: a kernel that has these need not bring the outputs.
 
     Examples
     --------
@@ -148,6 +163,7 @@ class Score:
     function: Callable[[Array, Array], object]
     direction: Direction
     unit: str = ""
+    of_rms: Callable[[Array, Array], Array] | None = None
 
     def __post_init__(self) -> None:
         if self.direction not in ("max", "min"):
@@ -194,5 +210,5 @@ def get_score(name: str | Score) -> Score:
     return _REGISTRY[name]
 
 
-register_score(Score("fit", fit, "max", "%"))
-register_score(Score("rmse", rmse, "min"))
+register_score(Score("fit", fit, "max", "%", of_rms=_mean_fit))
+register_score(Score("rmse", rmse, "min", of_rms=_pooled))

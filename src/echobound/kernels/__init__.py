@@ -1,6 +1,6 @@
 """Evaluate a block of draws: the reference in plain NumPy says what is right, the others are fast."""
 
-from echobound.errors import InputError
+from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Rows, Status, Trial, row_dtype
 from echobound.kernels.problem import Fold, Problem, Segment, hold_out
 
@@ -8,7 +8,7 @@ __all__ = ["Fold", "Kernel", "Problem", "Rows", "Segment", "Status", "Trial", "g
 
 
 def get_kernel(name: str = "cpu") -> Kernel:
-    """Look a kernel up by name; the fast ones are loaded on first use.
+    """Look a kernel up by name; the fast ones are loaded on first use, and ``"auto"`` is the GPU where there is one.
 
     Examples
     --------
@@ -23,4 +23,19 @@ def get_kernel(name: str = "cpu") -> Kernel:
         from echobound.kernels.cpu import CPUKernel
 
         return CPUKernel()
-    raise InputError(f"unknown kernel {name!r}: known are cpu, reference")
+    if name == "gpu":
+        from echobound.kernels.gpu import GPUKernel
+
+        return GPUKernel()
+    if name == "auto":
+        return get_kernel("gpu" if _has_gpu() else "cpu")
+    raise InputError(f"unknown kernel {name!r}: known are auto, cpu, gpu, reference")
+
+
+def _has_gpu() -> bool:
+    from echobound.kernels.gpu import gpu_problem
+
+    try:
+        return not gpu_problem()
+    except MissingExtra:
+        return False

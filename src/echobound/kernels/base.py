@@ -15,7 +15,7 @@ from echobound.data.record import Signal
 from echobound.kernels.problem import Problem
 from echobound.network.law import Hyperparameters
 
-__all__ = ["Kernel", "Rows", "Status", "Trial", "TrialKernel", "row_dtype"]
+__all__ = ["Kernel", "Rows", "Status", "Trial", "TrialKernel", "best_ridge", "row_dtype"]
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[Any]  # structured, of row_dtype
@@ -45,6 +45,12 @@ def row_dtype(scores: int) -> np.dtype[Any]:
             ("seconds", np.float64),
         ]
     )
+
+
+def best_ridge(problem: Problem, table: Matrix) -> NDArray[np.intp]:
+    """Position of the ridge that is best by the first score (the first of equals); table ``(..., ridge, score)``."""
+    first = table[..., 0]
+    return np.asarray(np.argmax(first, axis=-1) if problem.scores[0].direction == "max" else np.argmin(first, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +87,7 @@ class Trial:
     def pick(self, problem: Problem) -> tuple[int, Matrix]:
         """Position of the ridge that is best by the first score (the first of equals), and its scores."""
         table = self.table(problem)
-        first = table[:, 0]
-        best = int(np.argmax(first) if problem.scores[0].direction == "max" else np.argmin(first))
+        best = int(best_ridge(problem, table))
         return best, table[best]
 
     def simulated(self, ridge: int) -> list[Signal]:

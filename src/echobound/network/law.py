@@ -15,6 +15,7 @@ from echobound.draws import Words, unit, words
 from echobound.errors import InputError
 from echobound.network.distribution import (
     Choice,
+    Distribution,
     LogUniform,
     Uniform,
     Value,
@@ -167,6 +168,12 @@ class ReservoirLaw:
             for position, field in enumerate(_DRAWN)
         }
         return Hyperparameters(**settled)
+
+    def settle_all(self, keys: Words) -> list[Hyperparameters]:
+        """Settle the hyper-parameters of many draws; of a law that leaves none of them to chance, once for all."""
+        if not any(isinstance(getattr(self, field.name), Distribution) for field in _DRAWN):
+            return [self.settle(keys[0])] * len(keys) if len(keys) else []
+        return [self.settle(key) for key in keys]
 
     def most_columns(self, inputs: int, outputs: int) -> int:
         """Largest number of columns that the least-squares problem of a draw can have."""

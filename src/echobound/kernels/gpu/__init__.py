@@ -1,0 +1,188 @@
+"""The GPU kernel: batches of networks, every stage one launch for all of them.
+
+The arithmetic is that of the reference kernel, in double precision. Batches are cut to the memory that is free, and
+two of them are in hand at once, so that one can run free while the other forms its Gram matrices.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.draws import draw_keys
+from echobound.errors import InputError
+from echobound.kernels.base import Rows, Status, Trial, best_ridge, row_dtype
+from echobound.kernels.gpu.batch import Batch, FoldOnCard, Outcome, bytes_per_network, layout_of, require_order
+from echobound.kernels.gpu.device import cupy, free_bytes, gpu_problem, lanes, require_gpu
+from echobound.kernels.problem import Problem
+
+__all__ = ["GPUKernel", "gpu_problem"]
+
+Matrix = NDArray[np.float64]
+
+MOST = 4096  # networks of a batch: more are no faster
+
+_card = threading.Lock()  # one call at a time has the lanes
+
+
+class GPUKernel:
+    """Evaluate draws on an NVIDIA GPU.
+
+    Examples
+    --------
+    >>> GPUKernel.name
+    'gpu'
+    """
+
+    name = "gpu"
+    block = 1024
+    parallel = False
+
+    def __init__(self) -> None:
+        require_gpu()
+
+    def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
+        """Draw, train and score the given draws of a problem."""
+        begun, numbers = time.perf_counter(), np.array(list(indices), dtype=np.int64)
+        rows = np.zeros(len(numbers), dtype=row_dtype(len(problem.scores)))
+        rows["stream"], rows["family"], rows["index"] = problem.stream, problem.family, numbers
+        if len(numbers) == 0:
+            return rows
+        with _card:
+            work = _Work(problem, numbers)
+            rows["order"] = [hyper.order for hyper in work.hypers]
+            for at, used, table, finite in work.tables():
+                best, each = best_ridge(problem, table), np.arange(len(at))
+                rows["scores"][at], rows["ridge"][at] = table[each, best], used[each, best]
+                rows["status"][at] = np.where(finite[each, best], Status.OK, Status.DIVERGED)
+        rows["seconds"] = (time.perf_counter() - begun) / max(len(rows), 1)
+        return rows
+
+    def trial(self, problem: Problem, index: int) -> Trial:
+        """Draw and train one network, and simulate it."""
+        with _card:
+            work = _Work(problem, np.array([index], dtype=np.int64))
+            [(_, outcome, used)] = work.outcomes(whole=True)
+        columns = work.hypers[0].columns(problem.inputs, problem.outputs)
+        return Trial(
+            hyper=work.hypers[0],
+            ridges=used[0].tolist(),
+            readouts=[readouts[0, :, :, :columns] for readouts in outcome.readouts],
+            outputs=[outputs[0] for outputs in outcome.outputs],
+        )
+
+
+class _Work:
+    """The draws of one call, cut into batches."""
+
+    def __init__(self, problem: Problem, indices: NDArray[np.int64]) -> None:
+        self.problem = problem
+        self.keys = draw_keys(problem.seed, problem.stream, problem.family, indices.tolist())
+        self.hypers = problem.law.settle_all(self.keys)
+        diagonals = problem.law.pattern == "diagonals"
+        for order in {hyper.order for hyper in self.hypers}:
+            require_order(order, problem.horizon, problem.outputs, diagonals)
+        kinds = tuple(sorted({hyper.scaling for hyper in self.hypers}))
+        self.folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
+        cupy().cuda.get_current_stream().synchronize()  # other streams read what was brought
+
+    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, NDArray[np.bool_]]]:
+        """For each batch: which draws, ridges used, scores ``(draw, ridge, score)``, finite."""
+        fast = all(score.of_rms is not None for score in self.problem.scores)
+        for at, outcome, used in self.outcomes(whole=not fast):
+            finite = np.all([np.isfinite(rms).all(axis=-1) for rms in outcome.rms], axis=0)
+            table = np.mean([self._scores(fold, outcome, fast) for fold in range(len(self.folds))], axis=0)
+            yield at, used, table, finite
+
+    def _scores(self, fold: int, outcome: Outcome, fast: bool) -> Matrix:
+        """Scores (draw, ridge, score) on one fold."""
+        measured, scores = self.problem.measured[fold], self.problem.scores
+        if fast:
+            columns = []
+            for score in scores:
+                assert score.of_rms is not None
+                value = score.of_rms(measured, outcome.rms[fold])
+                columns.append(np.where(np.isnan(value), score.worst, value))
+            return np.stack(columns, axis=-1)
+        return np.array(
+            [[[score(measured, one) for score in scores] for one in draw] for draw in outcome.outputs[fold]]
+        )
+
+    def outcomes(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], Outcome, Matrix]]:
+        """For each batch: which draws, what came out, and the ridges used; failed Cholesky factors are replaced."""
+        ridges = self.problem.law.ridges
+        everything = np.arange(len(self.hypers))
+        if not any(ridges):
+            for at, outcome in self._run(everything, whole, minimum_norm=True):
+                yield at, Outcome(*(self._repeated(parts) for parts in outcome)), np.zeros((len(at), len(ridges)))
+            return
+        ended = list(self._run(everything, whole, minimum_norm=False))
+        failed = [at[np.any(outcome.failed, axis=(0, 2))] for at, outcome in ended]
+        instead = list(self._run(np.sort(np.concatenate([*failed, everything[:0]])), whole, minimum_norm=True))
+        for at, outcome in ended:
+            for some, other in instead:
+                _replace(at, outcome, some, other)
+            yield at, outcome, np.where(np.any(outcome.failed, axis=0), 0.0, np.array(ridges))
+
+    def _repeated(self, parts: list[Any]) -> list[Any]:
+        """The one minimum-norm solution, for every ridge of a law in which all of them are zero."""
+        return [np.repeat(part, len(self.problem.law.ridges), axis=1) for part in parts]
+
+    def _run(
+        self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool
+    ) -> Iterator[tuple[NDArray[np.intp], Outcome]]:
+        """Batches through the card, one in hand on each lane."""
+        pending: deque[tuple[NDArray[np.intp], Batch]] = deque()
+        ridges = 1 if minimum_norm else len(self.problem.law.ridges)
+        for at, lane in zip(self._cut(chosen, ridges), cycle(lanes())):
+            if len(pending) == len(lanes()):
+                yield _collected(*pending.popleft(), whole)
+            with lane.stream:
+                hypers = [self.hypers[i] for i in at]
+                batch = Batch(self.problem, self.folds, self.keys[at], hypers, lane, minimum_norm)
+                batch.start()
+            pending.append((at, batch))
+        while pending:
+            yield _collected(*pending.popleft(), whole)
+
+    def _cut(self, chosen: NDArray[np.intp], ridges: int) -> Iterator[NDArray[np.intp]]:
+        """Draws of one layout, as many as there is memory for."""
+        orders, which = np.unique([self.hypers[i].order for i in chosen], return_inverse=True)
+        layouts = [layout_of(int(order)) for order in orders]
+        room = free_bytes()
+        for layout in sorted(set(layouts)):
+            mine = chosen[np.array([one == layout for one in layouts])[which]]
+            different = {id(self.hypers[i]): self.hypers[i] for i in mine}
+            need = max(bytes_per_network(self.problem, hyper, ridges) for hyper in different.values())
+            if need > room:
+                raise InputError(
+                    f"one network needs {need / 2**30:.1f} GiB on the GPU, but {room / 2**30:.1f} are free for it: take"
+                    " a smaller order or fewer ridges, free some memory (see nvidia-smi), or use --device cpu"
+                )
+            size = int(min(room // need, MOST, max(64, -(-len(mine) // len(lanes())))))
+            yield from (mine[start : start + size] for start in range(0, len(mine), size))
+
+
+def _collected(at: NDArray[np.intp], batch: Batch, whole: bool) -> tuple[NDArray[np.intp], Outcome]:
+    with batch.lane.stream:
+        return at, batch.collect(whole)
+
+
+def _replace(at: NDArray[np.intp], outcome: Outcome, some: NDArray[np.intp], instead: Outcome) -> None:
+    """Put minimum-norm results where Cholesky failed."""
+    _, rows, others = np.intersect1d(at, some, return_indices=True)
+    for fold, failed in enumerate(outcome.failed):
+        for row, other in zip(rows, others, strict=True):
+            where = failed[row]
+            outcome.rms[fold][row, where] = instead.rms[fold][other]
+            if outcome.outputs:
+                width = instead.readouts[fold].shape[-1]
+                outcome.outputs[fold][row, where] = instead.outputs[fold][other]
+                outcome.readouts[fold][row, where, :, :width] = instead.readouts[fold][other]

@@ -1,0 +1,459 @@
+"""A batch: networks that go through all stages together, without a word to the host in between.
+
+Everything here only starts work on the current stream; `Batch.collect` waits for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.draws import Words
+from echobound.errors import InputError
+from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
+from echobound.kernels.problem import Problem, Segment
+from echobound.network.law import Hyperparameters
+from echobound.network.reservoir import leak_rates
+
+__all__ = ["Batch", "FoldOnCard", "Layout", "Outcome", "bytes_per_network", "layout_of", "require_order"]
+
+Matrix = NDArray[np.float64]
+
+ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
+NORM_STEPS = 2048  # MOST_STEPS of norm.cu
+SOLVE_THREADS = 256  # of solve.cu and fallback.cu
+TILES = {128: (64, 32, 1.0), 64: (32, 32, 0.8), 32: (32, 32, 0.4)}  # side: a warp's part of it, relative speed
+
+
+def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
+    """One value for each network; of a law that leaves nothing to chance, computed once."""
+    if all(hyper is hypers[0] for hyper in hypers):
+        return np.repeat(np.array([of(hypers[0])], dtype=kind), len(hypers), axis=0)
+    return np.array([of(hyper) for hyper in hypers], dtype=kind)
+
+
+class Layout(NamedTuple):
+    """How one network is spread over a thread block; it depends on the network's own order alone."""
+
+    threads: int
+    units: int  # for each thread
+
+
+def layout_of(order: int) -> Layout:
+    """A thread for each unit, up to 512 threads; beyond that several units for each."""
+    units = math.ceil(order / 512)
+    return Layout(32 * math.ceil(order / units / 32), units)
+
+
+def tile_of(size: int) -> int:
+    """Side of the tiles in which a Gram matrix of this size is computed fastest."""
+
+    def cost(tile: int) -> float:
+        across = math.ceil(size / tile)
+        return across * (across + 1) / 2 * tile**2 / TILES[tile][2]
+
+    return min(TILES, key=cost)
+
+
+def require_order(order: int, horizon: int | None, outputs: int, diagonals: bool) -> None:
+    """Refuse networks whose state does not fit into the fast memory of a thread block."""
+    doubled = diagonals and layout_of(order).units <= 4
+    state = (2 if horizon is None else 4) * (2 if doubled else 1) * order + 32 * outputs
+    norm = (3 if diagonals else 4) * order + 2 * NORM_STEPS + 32
+    if 8 * max(state, norm) > shared_bytes():
+        most = int(order * shared_bytes() / (8 * max(state, norm)))
+        raise InputError(
+            f"a network of {order} states is more than a thread block of this GPU can hold (about {most}): take a"
+            " smaller order, or --device cpu"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldOnCard:
+    """A fold's signals on the card, for each kind of scaling that a law can draw; segments one after the other."""
+
+    kinds: tuple[str, ...]
+    training: tuple[tuple[Segment, int], ...]  # with the sample at which it starts
+    scored: tuple[tuple[Segment, int], ...]
+    u: Any  # (kind, sample, input)
+    y: Any
+    spreads: Any  # (kind, output)
+    u_scored: Any
+    y_scored: Any
+    spans: Any  # (kind, output)
+    offsets: Any
+    measured: Any  # (sample that is scored, output), in the data's own units
+
+    @classmethod
+    def load(cls, problem: Problem, number: int, kinds: tuple[str, ...]) -> FoldOnCard:
+        """Bring fold `number` to the card."""
+        cp, fold = cupy(), problem.folds[number]
+        data = [problem.scaled(number, kind) for kind in kinds]
+        return cls(
+            kinds=kinds,
+            training=_starts(fold.training),
+            scored=_starts(fold.scored),
+            u=cp.asarray(np.stack([np.concatenate([u for u, _ in d.training]) for d in data])),
+            y=cp.asarray(np.stack([np.concatenate([y for _, y in d.training]) for d in data])),
+            spreads=cp.asarray(np.stack([d.output_spread for d in data])),
+            u_scored=cp.asarray(np.stack([np.concatenate([u for u, _ in d.scored]) for d in data])),
+            y_scored=cp.asarray(np.stack([np.concatenate([y for _, y in d.scored]) for d in data])),
+            spans=cp.asarray(np.stack([d.scaling.output_span for d in data])),
+            offsets=cp.asarray(np.stack([d.scaling.output_offset for d in data])),
+            measured=cp.asarray(np.ascontiguousarray(problem.measured[number])),
+        )
+
+
+def _starts(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, int], ...]:
+    lengths = [segment.stop - segment.start for segment in segments]
+    return tuple(zip(segments, np.cumsum([0, *lengths[:-1]]).tolist(), strict=True))
+
+
+def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> int:
+    """Memory that one network needs on the card, all folds reusing the same."""
+    width = hyper.columns(problem.inputs, problem.outputs) + problem.outputs + 1
+    rows = max(min(ROWS, segment.counted) for fold in problem.folds for segment in fold.training)
+    scored = sum(sum(segment.counted for segment in fold.scored) for fold in problem.folds)
+    fed = max(sum(s.stop - s.start for s in fold.training) for fold in problem.folds) if hyper.training_noise else 0
+    arrays = hyper.order * (2 * problem.law.nonzeros + problem.inputs + problem.outputs + 4)
+    matrices = width**2 * (1 + ridges)
+    readouts = len(problem.folds) * ridges * width * problem.outputs
+    return 8 * (rows * width + matrices + arrays + readouts + (fed + ridges * scored) * problem.outputs)
+
+
+class Outcome(NamedTuple):
+    """What a batch leaves, for each fold; the last two on request only."""
+
+    rms: list[Matrix]  # (network, ridge, output), in the data's own units
+    failed: list[NDArray[np.bool_]]  # (network, ridge)
+    outputs: list[Matrix]  # (network, ridge, time, output), in the data's own units
+    readouts: list[Matrix]  # (network, ridge, output, column)
+
+
+class Batch:
+    """Networks of one layout, drawn, trained and run on every fold; `minimum_norm` instead of the law's ridges."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        folds: Sequence[FoldOnCard],
+        keys: Words,
+        hypers: Sequence[Hyperparameters],
+        lane: Lane,
+        minimum_norm: bool = False,
+    ) -> None:
+        self.problem, self.folds, self.hypers = problem, folds, hypers
+        self.lane, self.minimum_norm = lane, minimum_norm
+        self.count, self.layout = len(hypers), layout_of(hypers[0].order)
+        self.ridges = (0.0,) if minimum_norm else problem.law.ridges
+        cp, nu, ny = cupy(), problem.inputs, problem.outputs
+        orders = _each(hypers, lambda h: h.order, np.int32)
+        sizes = _each(hypers, lambda h: h.columns(nu, ny) + ny, np.int32)
+        self.width = int(sizes.max())  # of a row of phi, without the even padding; of a Gram matrix
+        self.pitch = self.width + self.width % 2
+        self.stride = int(orders.max())
+        self.most_tail = int((sizes - orders).max())
+        self.noisy = any(hyper.training_noise for hyper in hypers)
+        self._sizes = sizes
+        self.keys, self.orders, self.sizes = cp.asarray(keys), cp.asarray(orders), cp.asarray(sizes)
+        self.sees = cp.asarray(
+            _each(hypers, lambda h: (h.input_delays, h.present_input, h.output_delays, h.constant), np.int32)
+        )
+        self.u_of = cp.asarray(_each(hypers, lambda h: folds[0].kinds.index(h.scaling), np.int32))
+        room = 512 if self.layout.threads > 256 else 256 if self.layout.threads > 128 else 128
+        self.module = compiled(
+            "draw",
+            "norm",
+            "step",
+            "run",
+            NU=nu,
+            NY=ny,
+            SLOTS=problem.law.nonzeros,
+            DIAGONALS=int(problem.law.pattern == "diagonals"),
+            UNITS=self.layout.units,
+            THREADS=room,
+            RESIDENT=max(1, (1024 if self.layout.units == 1 and nu + ny <= 3 else 512) // room),
+        )
+        self.algebra = compiled("solve", "fallback", NY=ny)
+        self._results: list[tuple[Any, Any, Any, Any]] = []
+
+    def start(self) -> None:
+        """Put all work of the batch on the current stream."""
+        self._draw()
+        for number, fold in enumerate(self.folds):
+            readouts, failed = self._train(fold)
+            outputs, rms = self._simulate(number, fold, readouts)
+            self._results.append((rms, failed, outputs, readouts))
+
+    def collect(self, whole: bool = False) -> Outcome:
+        """Wait, and bring what is wanted to the host."""
+        cp = cupy()
+        rms, failed, outputs, readouts = zip(*self._results, strict=True)
+        return Outcome(
+            rms=[cp.asnumpy(one) for one in rms],
+            failed=[cp.asnumpy(one).astype(bool) for one in failed],
+            outputs=[cp.asnumpy(one) for one in outputs] if whole else [],
+            readouts=[cp.asnumpy(one) for one in readouts] if whole else [],
+        )
+
+    def _draw(self) -> None:
+        cp, law, n = cupy(), self.problem.law, self.stride
+        count, slots, diagonals = self.count, law.nonzeros, law.pattern == "diagonals"
+        scales = cp.asarray(
+            _each(self.hypers, lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak), np.float64)
+        )
+        values = cp.empty((count, slots, n))
+        columns = cp.empty((count, slots) if diagonals else (count, slots, n), dtype=np.int32)
+        W_u, W_y = cp.empty((count, self.problem.inputs, n)), cp.empty((count, self.problem.outputs, n))
+        bias = cp.empty((count, n))
+        own = any(hyper.leak_spread for hyper in self.hypers)
+        leak = cp.asarray(self._leak()) if own else cp.empty((count, n))
+        self.factors = cp.empty(count)
+        threads = self.layout.threads
+        launch(
+            self.module,
+            "draw",
+            (count,),
+            threads,
+            self.keys,
+            self.orders,
+            scales,
+            np.int32(n),
+            np.bool_(own),
+            values,
+            columns,
+            W_u,
+            W_y,
+            bias,
+            leak,
+        )
+        self.net = (self.orders, values, columns, W_u, W_y, bias, leak, np.int32(n))
+        self._normalise(scales, values, columns)
+
+    def _normalise(self, scales: Any, values: Any, columns: Any) -> None:
+        n = self.stride
+        shared = 8 * ((3 if columns.ndim == 2 else 4) * n + 2 * NORM_STEPS + 32)
+        arguments = (self.orders, scales, np.int32(n), values, columns, self.factors)
+        launch(self.module, "normalise", (self.count,), self.layout.threads, *arguments, shared=shared)
+
+    def _leak(self) -> Matrix:
+        """Leak rates from the host: a power of ten may differ in its last bit between libraries."""
+        leak = np.ones((self.count, self.stride))
+        for row, key, hyper in zip(leak, cupy().asnumpy(self.keys), self.hypers, strict=True):
+            row[: hyper.order] = leak_rates(key, hyper)
+        return leak
+
+    def _train(self, fold: FoldOnCard) -> tuple[Any, Any]:
+        """Readouts ``(network, ridge, output, column)``, and where Cholesky failed."""
+        cp, ny, count = cupy(), self.problem.outputs, self.count
+        fed, fed_of = self._fed_back(fold)
+        samples = np.int64(fold.u.shape[1])
+        rows = max(min(ROWS, segment.counted) for segment, _ in fold.training)
+        size = rows * self.pitch
+        phi = self.lane.array("phi", (count * size + 2 * 128,))  # tiles may look beyond the last row
+        state = cp.empty((count, self.stride))
+        matrices = self.lane.array("matrices", (count, self.width, self.width))
+        if self.minimum_norm:
+            matrices.data.memset_async(0, matrices.nbytes)
+        first_rows = True
+        for segment, start in fold.training:
+            length, done = segment.stop - segment.start, 0
+            while done < length:
+                row = max(done - segment.washout, 0)
+                reached = min(segment.washout + row + rows, length)
+                self._states(fold, fed, fed_of, samples, start, done, reached, segment.washout, state, phi, size, row)
+                filled = reached - segment.washout - row
+                self._fill_tails(fold, fed, fed_of, samples, start, reached - filled, reached, phi, size)
+                if self.minimum_norm:
+                    self._fold_in(phi, size, filled, matrices)
+                else:
+                    self._gram(phi, size, filled, matrices, add=not first_rows)
+                first_rows, done = False, reached
+        readouts = cp.zeros((count, len(self.ridges), ny, self.width - ny))
+        failed = cp.zeros((count, len(self.ridges)), dtype=np.int32)
+        self._solve(matrices, readouts, failed)
+        return readouts, failed
+
+    def _fed_back(self, fold: FoldOnCard) -> tuple[Any, Any]:
+        """Outputs as they are fed back in training, and which of them belong to which network."""
+        if not self.noisy:
+            return fold.y, self.u_of
+        cp, samples = cupy(), fold.y.shape[1]
+        amplitudes = cp.asarray(_each(self.hypers, lambda h: np.sqrt(3.0) * h.training_noise, np.float64))
+        fed = self.lane.array("fed", (self.count, *fold.y.shape[1:]))
+        blocks = min(64, math.ceil(samples * self.problem.outputs / 1024))
+        arguments = (self.keys, amplitudes, self.u_of, fold.y, fold.spreads, np.int64(samples), fed)
+        launch(self.module, "add_noise", (blocks, self.count), 256, *arguments)
+        return fed, cp.asarray(np.arange(self.count, dtype=np.int32))
+
+    def _states(
+        self,
+        fold: FoldOnCard,
+        fed: Any,
+        fed_of: Any,
+        samples: np.int64,
+        start: int,
+        first: int,
+        last: int,
+        washout: int,
+        state: Any,
+        phi: Any,
+        size: int,
+        row: int,
+    ) -> None:
+        launch(
+            self.module,
+            "states",
+            (self.count,),
+            self.layout.threads,
+            *self.net,
+            fold.u,
+            fed,
+            self.u_of,
+            fed_of,
+            samples,
+            np.int64(start),
+            np.int32(first),
+            np.int32(last),
+            np.int32(washout),
+            np.int32(self.problem.law.padding),
+            state,
+            phi,
+            np.int32(self.pitch),
+            np.int64(size),
+            np.int32(row),
+            shared=8 * 2 * self._state_size,
+        )
+
+    @property
+    def _state_size(self) -> int:
+        doubled = self.problem.law.pattern == "diagonals" and self.layout.units <= 4
+        return self.stride * (2 if doubled else 1)
+
+    def _fill_tails(
+        self,
+        fold: FoldOnCard,
+        fed: Any,
+        fed_of: Any,
+        samples: Any,
+        start: int,
+        first: int,
+        last: int,
+        phi: Any,
+        size: int,
+    ) -> None:
+        blocks = max(1, min(64, math.ceil((last - first) * self.most_tail / 1024)))
+        launch(
+            self.module,
+            "fill_tails",
+            (blocks, self.count),
+            256,
+            self.orders,
+            self.sees,
+            fold.u,
+            fed,
+            fold.y,
+            self.u_of,
+            fed_of,
+            samples,
+            np.int64(start),
+            np.int32(first),
+            np.int32(last),
+            phi,
+            np.int32(self.pitch),
+            np.int64(size),
+        )
+
+    def _gram(self, phi: Any, size: int, rows: int, grams: Any, add: bool) -> None:
+        cp = cupy()
+        different, which = np.unique(self._sizes, return_inverse=True)
+        tiles = np.array([tile_of(int(q)) for q in different])[which]
+        for tile in np.unique(tiles).tolist():
+            down, across, _ = TILES[tile]
+            mine = self._sizes * (tiles == tile)  # networks of another tile have size 0 here, and end at once
+            module = compiled("gram", TILE=tile, WARP_ROWS=down, WARP_COLUMNS=across)
+            sides = math.ceil(int(mine.max()) / tile)
+            launch(
+                module,
+                "gram",
+                (sides * (sides + 1) // 2, self.count),
+                32 * (tile // down) * (tile // across),
+                self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32)),
+                phi,
+                np.int32(self.pitch),
+                np.int64(size),
+                np.int32(rows),
+                grams,
+                np.int32(self.width),
+                np.bool_(add),
+                shared=8 * 2 * 4 * 16 * (tile + 4),
+            )
+
+    def _fold_in(self, phi: Any, size: int, rows: int, triangles: Any) -> None:
+        arguments = (self.sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), triangles)
+        launch(self.algebra, "fold_in", (self.count,), SOLVE_THREADS, *arguments, np.int32(self.width))
+
+    def _solve(self, matrices: Any, readouts: Any, failed: Any) -> None:
+        cp, width, columns = cupy(), np.int32(self.width), np.int32(readouts.shape[3])
+        if self.minimum_norm:
+            some = (self.sizes, matrices, width, readouts, columns)
+            launch(self.algebra, "minimum_norm", (self.count,), SOLVE_THREADS, *some)
+        else:
+            count = len(self.ridges)
+            factors = self.lane.array("factors", (self.count * count, *matrices.shape[1:]))
+            ridges = cp.asarray(np.array(self.ridges))
+            arguments = (self.sizes, matrices, factors, width, ridges, np.int32(count), readouts, columns, failed)
+            launch(self.algebra, "solve", (self.count * count,), SOLVE_THREADS, *arguments)
+
+    def _simulate(self, number: int, fold: FoldOnCard, readouts: Any) -> tuple[Any, Any]:
+        """Outputs in the data's own units, and the root mean square of their errors."""
+        cp, ny, ridges, horizon = cupy(), self.problem.outputs, len(self.ridges), self.problem.horizon
+        total = len(fold.measured)
+        outputs = self.lane.array(f"outputs {number}", (self.count, ridges, total, ny))
+        rms = cp.empty((self.count, ridges, ny))
+        samples, row = np.int64(fold.u_scored.shape[1]), 0
+        for segment, start in fold.scored:
+            arguments = (
+                *self.net,
+                self.sees,
+                readouts,
+                np.int32(readouts.shape[3]),
+                np.int32(ridges),
+                fold.u_scored,
+                fold.y_scored,
+                self.u_of,
+                samples,
+                np.int64(start),
+                np.int32(segment.stop - segment.start),
+                np.int32(segment.washout),
+                np.int32(self.problem.law.padding),
+                outputs,
+                np.int64(total),
+                np.int64(row),
+            )
+            grid, threads, parts = (self.count * ridges,), self.layout.threads, 32 * ny
+            if horizon is None:
+                shared = 8 * (parts + 2 * self._state_size)
+                launch(self.module, "free_run", grid, threads, *arguments, shared=shared)
+            else:
+                ahead = cp.empty((self.count * ridges, horizon, ny))
+                shared = 8 * (parts + 4 * self._state_size)
+                launch(self.module, "predict", grid, threads, *arguments, np.int32(horizon), ahead, shared=shared)
+            row += segment.counted
+        compared = (
+            fold.measured,
+            self.u_of,
+            fold.spans,
+            fold.offsets,
+            np.int32(ridges),
+            np.int64(total),
+            outputs,
+            rms,
+        )
+        launch(self.module, "measure", (self.count * ridges,), 256, *compared)
+        return outputs, rms

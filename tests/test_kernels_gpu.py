@@ -1,0 +1,209 @@
+"""The GPU kernel's own promises; what it shares with the others is in test_kernels_contract.py."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from gpu_at_hand import needs_gpu
+from kernel_agreement import agreement
+
+from echobound.data import Record
+from echobound.draws import draw_key, draw_keys
+from echobound.errors import InputError, MissingExtra
+from echobound.kernels import get_kernel, gpu, hold_out
+from echobound.kernels.gpu import batch as batches
+from echobound.kernels.gpu import device
+from echobound.network import ReservoirLaw, broad, paper
+from echobound.network.distribution import Choice, Uniform
+from echobound.network.law import VALUES
+from echobound.network.norm import spectral_norm
+from echobound.network.reservoir import draw_reservoir, symmetric
+from echobound.scores import get_score
+
+SCORES = [get_score("fit"), get_score("rmse")]
+
+
+def drawn(problem, count, monkeypatch, normalised):
+    """A batch of networks after the draw, with or without the norm."""
+    keys = draw_keys(problem.seed, problem.stream, problem.family, range(count))
+    hypers = problem.law.settle_all(keys)
+    kinds = tuple(sorted({hyper.scaling for hyper in hypers}))
+    batch = batches.Batch(problem, [batches.FoldOnCard.load(problem, 0, kinds)], keys, hypers, device.Lane())
+    if not normalised:
+        monkeypatch.setattr(batch, "_normalise", lambda *_: None)
+    batch._draw()
+    _, values, columns, W_u, W_y, bias, leak, _ = (getattr(a, "get", lambda a=a: a)() for a in batch.net)
+    return hypers, values, columns, W_u, W_y, bias, leak, batch.factors.get()
+
+
+@needs_gpu
+@pytest.mark.parametrize("pattern", ["diagonals", "random"])
+@pytest.mark.parametrize("order", [1, 7, 33, 500, 1500])
+def test_weights_are_those_of_the_host_bit_for_bit(order, pattern, mimo_records, monkeypatch):
+    law = dataclasses.replace(broad(order), pattern=pattern)
+    problem = hold_out(*mimo_records, law=law, scores=SCORES, washout=30, seed=3)
+    hypers, values, columns, W_u, W_y, bias, leak, _ = drawn(problem, 4, monkeypatch, normalised=False)
+    for b, hyper in enumerate(hypers):
+        key, n, slots = draw_key(3, 0, 0, b), hyper.order, min(10, hyper.order)
+        host = draw_reservoir(law, 2, 2, 3, index=b)
+        assert (values[b, :slots, :n] == symmetric(key, VALUES, (slots, n))).all()
+        offsets = columns[b, :slots, None] + np.arange(n) if pattern == "diagonals" else columns[b, :slots, :n]
+        assert (offsets % n == host.columns).all()
+        assert (W_u[b, :, :n] == host.W_u.T).all()
+        assert (W_y[b, :, :n] == host.W_y.T).all()
+        assert (bias[b, :n] == host.bias).all()
+        assert (leak[b, :n] == host.leak).all()
+
+
+@needs_gpu
+@pytest.mark.parametrize("pattern", ["diagonals", "random"])
+@pytest.mark.parametrize(("order", "nonzeros"), [(1, 10), (2, 10), (30, 1), (500, 10), (300, 1), (2000, 3)])
+def test_norm_agrees_to_1e_10(order, nonzeros, pattern, ph_records, monkeypatch):
+    law = dataclasses.replace(paper(order), pattern=pattern, nonzeros=nonzeros)
+    problem = hold_out(*ph_records, law=law, scores=SCORES, washout=60)
+    *_, factors = drawn(problem, 6, monkeypatch, normalised=True)
+    for b, factor in enumerate(factors):
+        host = draw_reservoir(law, 1, 1, 0, index=b)
+        raw = symmetric(draw_key(0, 0, 0, b), VALUES, host.values.shape)
+        assert factor == pytest.approx(0.99 / spectral_norm(host.columns, raw), rel=1e-10)
+
+
+@needs_gpu
+def test_mixed_orders_and_all_kinds_of_draws_in_one_block(mimo_records):
+    law = dataclasses.replace(broad(), order=Choice((5, 31, 32, 33, 90, 300)), norm=Uniform(0.5, 0.9))
+    problem = hold_out(*mimo_records, law=law, scores=SCORES, washout=30)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(24))
+    assert not disagree
+
+
+@needs_gpu
+def test_more_states_than_threads(ph_records):
+    problem = hold_out(*ph_records, law=paper(1300), scores=SCORES, washout=60)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(2))
+    assert not disagree
+
+
+@needs_gpu
+@pytest.mark.parametrize("pattern", ["diagonals", "random"])
+def test_order_4000(pattern, ph_records):
+    law = dataclasses.replace(paper(4000), pattern=pattern, ridges=(1e-4,))
+    problem = hold_out(*ph_records, law=law, scores=SCORES, washout=60)
+    one, other = (get_kernel(name).evaluate(problem, [0])["scores"] for name in ("cpu", "gpu"))
+    assert one == pytest.approx(other, rel=1e-7)
+
+
+@needs_gpu
+@pytest.mark.parametrize("ridges", [(1e-8,), (0.0,)])
+def test_more_rows_than_are_held_at_once(ridges):
+    """20,000 training samples in two segments: the Gram matrix and the triangle are accumulated."""
+    k = np.arange(10_000.0)
+    u = np.sin(0.1 * k) + np.sin(0.0331 * k**1.1)
+    y = np.zeros(len(k))
+    for t in range(1, len(k)):
+        y[t] = 0.8 * y[t - 1] + 0.3 * np.tanh(u[t - 1])
+    record = Record(u=u, y=y + 1e-3 * np.cos(k**1.3))
+    law = ReservoirLaw(order=24, ridges=ridges)
+    problem = hold_out([record, record.part(100, 9_500)], record.part(0, 900), law=law, scores=SCORES)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(3))
+    assert not disagree
+
+
+@needs_gpu
+def test_rows_do_not_depend_on_the_memory_that_is_free(ph_records, monkeypatch):
+    problem = hold_out(*ph_records, law=broad(), scores=SCORES, washout=60)
+    kernel = get_kernel("gpu")
+    whole = kernel.evaluate(problem, range(40))
+    monkeypatch.setattr(gpu, "free_bytes", lambda: 60 * 2**20)
+    cut = kernel.evaluate(problem, range(40))
+    for name in ("scores", "ridge", "status", "order"):
+        assert (whole[name] == cut[name]).all(), name
+    monkeypatch.setattr(gpu, "free_bytes", lambda: 2**20)
+    with pytest.raises(InputError, match=r"one network needs .* GiB on the GPU, but .* free"):
+        kernel.evaluate(problem, range(4))
+
+
+@needs_gpu
+def test_more_states_than_a_thread_block_can_hold(ph_records):
+    problem = hold_out(*ph_records, law=paper(20_000), scores=SCORES, washout=60)
+    with pytest.raises(InputError, match="more than a thread block of this GPU can hold"):
+        get_kernel("gpu").evaluate(problem, [0])
+
+
+@needs_gpu
+def test_no_draws_no_rows(ph_records):
+    assert len(get_kernel("gpu").evaluate(hold_out(*ph_records, law=paper(5), scores=SCORES), [])) == 0
+
+
+class Runtime:
+    """As much of CuPy as the search for a GPU looks at."""
+
+    def __init__(self, count=1, capability=(9, 0), error=None, compiler=True):
+        self.cuda = self.runtime = self.nvrtc = self
+        self._count, self._capability, self._error, self._compiler = count, capability, error, compiler
+
+    def getDeviceCount(self):
+        if self._error:
+            raise self._error
+        return self._count
+
+    def Device(self):
+        return self
+
+    id = 0
+
+    def getDeviceProperties(self, _):
+        return {"major": self._capability[0], "minor": self._capability[1], "name": b"Test card"}
+
+    def getVersion(self):
+        if not self._compiler:
+            raise RuntimeError("libnvrtc.so: cannot open shared object file")
+        return 13, 0
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Pretend that CuPy finds this."""
+
+    def start(runtime):
+        monkeypatch.setattr(device, "cupy", lambda: runtime)
+        device.gpu_problem.cache_clear()
+
+    yield start
+    device.gpu_problem.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "sentence"),
+    [
+        (Runtime(error=RuntimeError("cudaErrorInsufficientDriver: too old\nmore")), "driver does not answer .*too old"),
+        (Runtime(count=0), "no NVIDIA GPU was found.*nvidia-smi"),
+        (Runtime(capability=(7, 5)), "Test card has compute capability 7.5, but 8.0"),
+        (Runtime(compiler=False), "run-time compiler does not load .*pip install"),
+    ],
+)
+def test_no_usable_gpu_is_one_sentence_with_the_remedy(runtime, sentence, pretend):
+    pretend(runtime)
+    with pytest.raises(InputError, match=sentence) as caught:
+        get_kernel("gpu")
+    assert "\n" not in str(caught.value)
+    assert "--device cpu" in str(caught.value)
+    assert get_kernel("auto").name == "cpu"
+
+
+def test_a_usable_gpu_is_taken(pretend):
+    pretend(Runtime())
+    assert get_kernel("gpu").name == "gpu"
+    assert get_kernel("auto").name == "gpu"
+
+
+def test_without_cupy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    device.cupy.cache_clear()
+    device.gpu_problem.cache_clear()
+    try:
+        with pytest.raises(MissingExtra, match=r"echobound\[gpu\]"):
+            get_kernel("gpu")
+        assert get_kernel("auto").name == "cpu"
+    finally:
+        device.cupy.cache_clear()
+        device.gpu_problem.cache_clear()
