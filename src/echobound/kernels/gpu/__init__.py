@@ -79,6 +79,26 @@ class GPUKernel:
         )
 
 
+class _Brought:
+    """The data that are on the card: from block to block of a campaign they are the same."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Any, ...] = ()
+        self._folds: list[FoldOnCard] = []
+
+    def folds(self, problem: Problem, kinds: tuple[str, ...]) -> list[FoldOnCard]:
+        """The folds of a problem, brought to the card if they are not there."""
+        if self._of[:2] != (id(problem.records), id(problem.folds)) or self._of[2] != kinds:
+            self._folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
+            cupy().cuda.get_current_stream().synchronize()  # other streams will read them
+            # The records themselves are kept too: while they live, nothing else can have their identity.
+            self._of = (id(problem.records), id(problem.folds), kinds, problem.records, problem.folds)
+        return self._folds
+
+
+_brought = _Brought()
+
+
 class _Work:
     """The draws of one call, cut into batches."""
 
@@ -89,9 +109,7 @@ class _Work:
         diagonals = problem.law.pattern == "diagonals"
         for order in {hyper.order for hyper in self.hypers}:
             require_order(order, problem.horizon, problem.outputs, diagonals)
-        kinds = tuple(sorted({hyper.scaling for hyper in self.hypers}))
-        self.folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
-        cupy().cuda.get_current_stream().synchronize()  # other streams read what was brought
+        self.folds = _brought.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
 
     def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, NDArray[np.bool_]]]:
         """For each batch: which draws, ridges used, scores ``(draw, ridge, score)``, finite."""

@@ -27,14 +27,14 @@ Matrix = NDArray[np.float64]
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 SOLVE_THREADS = 256  # of solve.cu and fallback.cu
-TILES = {128: (64, 32, 1.0), 64: (32, 32, 0.8), 32: (32, 32, 0.4)}  # side: a warp's part of it, relative speed
+TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
 
 
 def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
-    """One value for each network; of a law that leaves nothing to chance, computed once."""
-    if all(hyper is hypers[0] for hyper in hypers):
-        return np.repeat(np.array([of(hypers[0])], dtype=kind), len(hypers), axis=0)
-    return np.array([of(hyper) for hyper in hypers], dtype=kind)
+    """Values of each network, ``(value, network)``; of a law that leaves nothing to chance, computed once."""
+    if len({id(hyper) for hyper in hypers}) == 1:
+        return np.repeat(np.array([of(hypers[0])], dtype=kind).T, len(hypers), axis=1)
+    return np.ascontiguousarray(np.array([of(hyper) for hyper in hypers], dtype=kind).T)
 
 
 class Layout(NamedTuple):
@@ -45,19 +45,14 @@ class Layout(NamedTuple):
 
 
 def layout_of(order: int) -> Layout:
-    """A thread for each unit, up to 512 threads; beyond that several units for each."""
-    units = math.ceil(order / 512)
+    """A thread for each unit; beyond 256 for every two, beyond 512 for as many as it takes."""
+    units = math.ceil(order / 512) if order > 512 else 2 if order > 256 else 1
     return Layout(32 * math.ceil(order / units / 32), units)
 
 
 def tile_of(size: int) -> int:
-    """Side of the tiles in which a Gram matrix of this size is computed fastest."""
-
-    def cost(tile: int) -> float:
-        across = math.ceil(size / tile)
-        return across * (across + 1) / 2 * tile**2 / TILES[tile][2]
-
-    return min(TILES, key=cost)
+    """Side of the tiles in which a Gram matrix of this size is computed."""
+    return next((tile for tile in TILES if size <= tile), TILES[-1])
 
 
 def require_order(order: int, horizon: int | None, outputs: int, diagonals: bool) -> None:
@@ -152,19 +147,33 @@ class Batch:
         self.count, self.layout = len(hypers), layout_of(hypers[0].order)
         self.ridges = (0.0,) if minimum_norm else problem.law.ridges
         cp, nu, ny = cupy(), problem.inputs, problem.outputs
-        orders = _each(hypers, lambda h: h.order, np.int32)
-        sizes = _each(hypers, lambda h: h.columns(nu, ny) + ny, np.int32)
-        self.width = int(sizes.max())  # of a row of phi, without the even padding; of a Gram matrix
-        self.pitch = self.width + self.width % 2
-        self.stride = int(orders.max())
-        self.most_tail = int((sizes - orders).max())
-        self.noisy = any(hyper.training_noise for hyper in hypers)
-        self._sizes = sizes
-        self.keys, self.orders, self.sizes = cp.asarray(keys), cp.asarray(orders), cp.asarray(sizes)
-        self.sees = cp.asarray(
-            _each(hypers, lambda h: (h.input_delays, h.present_input, h.output_delays, h.constant), np.int32)
+        whole = _each(
+            hypers,
+            lambda h: (
+                h.order,
+                h.columns(nu, ny) + ny,
+                folds[0].kinds.index(h.scaling),
+                h.input_delays,
+                h.present_input,
+                h.output_delays,
+                h.constant,
+            ),
+            np.int32,
         )
-        self.u_of = cp.asarray(_each(hypers, lambda h: folds[0].kinds.index(h.scaling), np.int32))
+        self.width = int(whole[1].max())  # of a row of phi, without the even padding; of a Gram matrix
+        self.pitch = self.width + self.width % 2
+        self.stride = int(whole[0].max())
+        self.most_tail = int((whole[1] - whole[0]).max())
+        self._sizes = whole[1]
+        self.keys, on_card = cp.asarray(keys), cp.asarray(whole)
+        self.orders, self.sizes, self.u_of, self.sees = on_card[0], on_card[1], on_card[2], on_card[3:]
+        real = _each(
+            hypers,
+            lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak, np.sqrt(3.0) * h.training_noise),
+            np.float64,
+        )
+        self.noisy = bool(real[5].any())
+        self.scales = cp.asarray(real)
         room = 512 if self.layout.threads > 256 else 256 if self.layout.threads > 128 else 128
         self.module = compiled(
             "draw",
@@ -204,9 +213,6 @@ class Batch:
     def _draw(self) -> None:
         cp, law, n = cupy(), self.problem.law, self.stride
         count, slots, diagonals = self.count, law.nonzeros, law.pattern == "diagonals"
-        scales = cp.asarray(
-            _each(self.hypers, lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak), np.float64)
-        )
         values = cp.empty((count, slots, n))
         columns = cp.empty((count, slots) if diagonals else (count, slots, n), dtype=np.int32)
         W_u, W_y = cp.empty((count, self.problem.inputs, n)), cp.empty((count, self.problem.outputs, n))
@@ -222,7 +228,7 @@ class Batch:
             threads,
             self.keys,
             self.orders,
-            scales,
+            self.scales,
             np.int32(n),
             np.bool_(own),
             values,
@@ -233,12 +239,12 @@ class Batch:
             leak,
         )
         self.net = (self.orders, values, columns, W_u, W_y, bias, leak, np.int32(n))
-        self._normalise(scales, values, columns)
+        self._normalise(values, columns)
 
-    def _normalise(self, scales: Any, values: Any, columns: Any) -> None:
+    def _normalise(self, values: Any, columns: Any) -> None:
         n = self.stride
         shared = 8 * ((3 if columns.ndim == 2 else 4) * n + 2 * NORM_STEPS + 32)
-        arguments = (self.orders, scales, np.int32(n), values, columns, self.factors)
+        arguments = (self.orders, self.scales, np.int32(n), values, columns, self.factors)
         launch(self.module, "normalise", (self.count,), self.layout.threads, *arguments, shared=shared)
 
     def _leak(self) -> Matrix:
@@ -284,10 +290,9 @@ class Batch:
         if not self.noisy:
             return fold.y, self.u_of
         cp, samples = cupy(), fold.y.shape[1]
-        amplitudes = cp.asarray(_each(self.hypers, lambda h: np.sqrt(3.0) * h.training_noise, np.float64))
         fed = self.lane.array("fed", (self.count, *fold.y.shape[1:]))
         blocks = min(64, math.ceil(samples * self.problem.outputs / 1024))
-        arguments = (self.keys, amplitudes, self.u_of, fold.y, fold.spreads, np.int64(samples), fed)
+        arguments = (self.keys, self.scales[5], self.u_of, fold.y, fold.spreads, np.int64(samples), fed)
         launch(self.module, "add_noise", (blocks, self.count), 256, *arguments)
         return fed, cp.asarray(np.arange(self.count, dtype=np.int32))
 
@@ -374,15 +379,14 @@ class Batch:
         different, which = np.unique(self._sizes, return_inverse=True)
         tiles = np.array([tile_of(int(q)) for q in different])[which]
         for tile in np.unique(tiles).tolist():
-            down, across, _ = TILES[tile]
             mine = self._sizes * (tiles == tile)  # networks of another tile have size 0 here, and end at once
-            module = compiled("gram", TILE=tile, WARP_ROWS=down, WARP_COLUMNS=across)
+            module = compiled("gram", TILE=tile)
             sides = math.ceil(int(mine.max()) / tile)
             launch(
                 module,
                 "gram",
                 (sides * (sides + 1) // 2, self.count),
-                32 * (tile // down) * (tile // across),
+                32 * (tile // 32) ** 2,
                 self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32)),
                 phi,
                 np.int32(self.pitch),

@@ -64,12 +64,13 @@ __device__ void floyd(const word* key, int n, int slots, int sample, int samples
 }
 
 // Arrays of each network: values (slot, unit), columns (slot) or (slot, unit), W_u (input, unit), W_y, bias, leak.
-// `scales`: norm, input, feedback, bias, leak for each network; `leak` is left alone where its own are given.
+// `scales`: (norm, input, feedback, bias, leak; network); `leak` is left alone where its own are given.
 extern "C" __global__ void draw(const word* keys, const int* orders, const double* scales, int stride, bool own_leak,
                                 double* values, int* columns, double* W_u, double* W_y, double* bias, double* leak) {
     const int b = blockIdx.x, n = orders[b], slots = min(SLOTS, n);
     const word* key = keys + 2 * b;
-    const double* scale = scales + 5 * b;
+    const int count = gridDim.x;
+    scales += b;
     values += (offset)b * SLOTS * stride;
     for (int block = threadIdx.x; 4 * block < slots * n; block += blockDim.x) {
         const Four four = philox(key[0], key[1], block, VALUES);
@@ -92,11 +93,11 @@ extern "C" __global__ void draw(const word* keys, const int* orders, const doubl
         for (int j = slots; j < SLOTS; ++j) mine[(offset)j * stride] = 0;
     }
 #endif
-    fill_symmetric(key, INPUT, scale[1], n, NU, W_u + (offset)b * NU * stride, stride);
-    fill_symmetric(key, FEEDBACK, scale[2], n, NY, W_y + (offset)b * NY * stride, stride);
-    fill_symmetric(key, BIAS, scale[3], n, 1, bias + (offset)b * stride, stride);
+    fill_symmetric(key, INPUT, scales[1 * count], n, NU, W_u + (offset)b * NU * stride, stride);
+    fill_symmetric(key, FEEDBACK, scales[2 * count], n, NY, W_y + (offset)b * NY * stride, stride);
+    fill_symmetric(key, BIAS, scales[3 * count], n, 1, bias + (offset)b * stride, stride);
     if (!own_leak)
-        for (int i = threadIdx.x; i < n; i += blockDim.x) leak[(offset)b * stride + i] = scale[4];
+        for (int i = threadIdx.x; i < n; i += blockDim.x) leak[(offset)b * stride + i] = scales[4 * count];
 }
 
 // Outputs as they are fed back in training: y + amplitude[b] * spread * (2 level - 1), y of the network's own scaling.

@@ -1,14 +1,11 @@
 // Gram matrices [Phi, Y]'[Phi, Y] by the double-precision matrix unit: lower triangle, tile by tile, each tile by one
-// thread block that runs over all rows. TILE is the side of a tile; a warp holds WARP_ROWS x WARP_COLUMNS of it.
+// thread block that runs over all rows. TILE is the side of a tile, each warp holds 32 x 32 of it.
 
 #define DEPTH 16   // rows of phi in hand
 #define STAGES 4   // of them on the way from memory
 #define PITCH (TILE + 4)  // rows in shared memory start 4 doubles apart (mod 16), so that fragments meet no bank twice
-#define WARPS_DOWN (TILE / WARP_ROWS)
-#define WARPS_ACROSS (TILE / WARP_COLUMNS)
-#define GRAM_THREADS (32 * WARPS_DOWN * WARPS_ACROSS)
-#define MMA_ROWS (WARP_ROWS / 16)
-#define MMA_COLUMNS (WARP_COLUMNS / 8)
+#define SIDE (TILE / 32)
+#define GRAM_THREADS (32 * SIDE * SIDE)
 
 __device__ __forceinline__ void copy_async(double* to, const double* from, bool there) {
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
@@ -38,15 +35,26 @@ extern "C" __global__ __launch_bounds__(GRAM_THREADS) void gram(const int* sizes
     const double *left = phi + b * size + down * TILE, *right = phi + b * size + across * TILE;
     double *lefts = shared, *rights = same ? shared : shared + STAGES * DEPTH * PITCH;
 
+    // Only warps at or below the diagonal and within the matrix have work. Those of a tile on the diagonal are numbered
+    // along the triangle, so that the four schedulers of a multiprocessor get as many each.
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const int i0 = (warp / WARPS_ACROSS) * WARP_ROWS, j0 = (warp % WARPS_ACROSS) * WARP_COLUMNS;
-    const bool idle = same && j0 >= i0 + WARP_ROWS;  // wholly above the diagonal
+    int i0 = warp / SIDE, j0 = warp % SIDE;
+    bool idle = false;
+    if (same) {
+        i0 = 0;
+        while ((i0 + 1) * (i0 + 2) / 2 <= warp) ++i0;
+        j0 = warp - i0 * (i0 + 1) / 2;
+        idle = i0 >= SIDE;
+    }
+    i0 *= 32;
+    j0 *= 32;
+    idle = idle || down * TILE + i0 >= q || across * TILE + j0 >= q;
 
-    double sums[MMA_ROWS][MMA_COLUMNS][4];
+    double sums[2][4][4];
 #pragma unroll
-    for (int i = 0; i < MMA_ROWS; ++i)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int j = 0; j < MMA_COLUMNS; ++j)
+        for (int j = 0; j < 4; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sums[i][j][e] = 0.0;
 
@@ -72,31 +80,31 @@ extern "C" __global__ __launch_bounds__(GRAM_THREADS) void gram(const int* sizes
         const double *a_at = lefts + (step % STAGES) * DEPTH * PITCH + i0, *b_at = rights + (step % STAGES) * DEPTH * PITCH + j0;
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 8) {
-            double a[MMA_ROWS][4], b[MMA_COLUMNS][2];
+            double a[2][4], b[4][2];
 #pragma unroll
-            for (int i = 0; i < MMA_ROWS; ++i) {
+            for (int i = 0; i < 2; ++i) {
                 a[i][0] = a_at[(k + t) * PITCH + 16 * i + g];
                 a[i][1] = a_at[(k + t) * PITCH + 16 * i + g + 8];
                 a[i][2] = a_at[(k + t + 4) * PITCH + 16 * i + g];
                 a[i][3] = a_at[(k + t + 4) * PITCH + 16 * i + g + 8];
             }
 #pragma unroll
-            for (int j = 0; j < MMA_COLUMNS; ++j) {
+            for (int j = 0; j < 4; ++j) {
                 b[j][0] = b_at[(k + t) * PITCH + 8 * j + g];
                 b[j][1] = b_at[(k + t + 4) * PITCH + 8 * j + g];
             }
 #pragma unroll
-            for (int i = 0; i < MMA_ROWS; ++i)
+            for (int i = 0; i < 2; ++i)
 #pragma unroll
-                for (int j = 0; j < MMA_COLUMNS; ++j) multiply(sums[i][j], a[i], b[j]);
+                for (int j = 0; j < 4; ++j) multiply(sums[i][j], a[i], b[j]);
         }
     }
     if (idle) return;
     grams += (offset)b * stride * stride;
 #pragma unroll
-    for (int i = 0; i < MMA_ROWS; ++i)
+    for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int j = 0; j < MMA_COLUMNS; ++j)
+        for (int j = 0; j < 4; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const int row = down * TILE + i0 + 16 * i + g + 8 * (e >> 1);

@@ -113,7 +113,7 @@ extern "C" __global__ void normalise(const int* orders, const double* scales, in
         if (threadIdx.x == 0) beside[k - 1] = alpha * beta;
         __syncthreads();
     }
-    const double factor = scales[5 * b] / sqrt(top);
+    const double factor = scales[b] / sqrt(top);
     if (threadIdx.x == 0) factors[b] = factor;
     for (int j = 0; j < slots; ++j)
         for (int i = threadIdx.x; i < n; i += blockDim.x) values[(offset)j * stride + i] *= factor;

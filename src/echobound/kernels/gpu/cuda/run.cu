@@ -4,6 +4,11 @@ struct Sees {
     int input_delays, present_input, output_delays, constant;
 };
 
+__device__ __forceinline__ Sees sees_of(const int* sees, int b, int count) {  // sees: (what, network)
+    Sees s = {sees[b], sees[count + b], sees[2 * count + b], sees[3 * count + b]};
+    return s;
+}
+
 __device__ __forceinline__ int seen(const Sees& s) {
     return (s.input_delays + s.present_input) * NU + s.output_delays * NY + s.constant;
 }
@@ -19,7 +24,7 @@ extern "C" __global__ void fill_tails(const int* orders, const int* sees, const 
                                       const double* y, const int* u_of, const int* fed_of, offset samples, offset start,
                                       int first, int last, double* phi, int width, offset size) {
     const int b = blockIdx.y, n = orders[b];
-    const Sees s = {sees[4 * b], sees[4 * b + 1], sees[4 * b + 2], sees[4 * b + 3]};
+    const Sees s = sees_of(sees, b, gridDim.y);
     const int tail = seen(s), inputs = (s.input_delays + s.present_input) * NU, outputs = s.output_delays * NY;
     u += (u_of[b] * samples + start) * NU;
     fed += (fed_of[b] * samples + start) * NY;
@@ -113,7 +118,7 @@ extern "C" __global__ BOUNDS void free_run(RUN_PARAMETERS) {
     const int b = blockIdx.x / ridges, n = orders[b];
     const Net net = network(values, columns, W_u, W_y, bias, leak, stride, b);
     const double* readout = readouts + (offset)blockIdx.x * NY * readout_stride;
-    const Sees s = {sees[4 * b], sees[4 * b + 1], sees[4 * b + 2], sees[4 * b + 3]};
+    const Sees s = sees_of(sees, b, gridDim.x / ridges);
     const int tail = seen(s), inputs = (s.input_delays + s.present_input) * NU;
     Mine mine;
     take(mine, net, n);
@@ -172,7 +177,7 @@ extern "C" __global__ BOUNDS void predict(RUN_PARAMETERS, int horizon, double* a
     const int b = blockIdx.x / ridges, n = orders[b];
     const Net net = network(values, columns, W_u, W_y, bias, leak, stride, b);
     const double* readout = readouts + (offset)blockIdx.x * NY * readout_stride;
-    const Sees s = {sees[4 * b], sees[4 * b + 1], sees[4 * b + 2], sees[4 * b + 3]};
+    const Sees s = sees_of(sees, b, gridDim.x / ridges);
     const int tail = seen(s), inputs = (s.input_delays + s.present_input) * NU;
     Mine mine;
     take(mine, net, n);

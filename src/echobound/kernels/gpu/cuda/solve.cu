@@ -18,7 +18,7 @@ __device__ void update_panel(double* factor, int stride, int q, int start) {
         for (int j = 0; j < 4; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sums[j][e] = 0.0;
-#pragma unroll 2
+#pragma unroll 4
         for (int k = 0; k < start; k += 8) {
             const double a[4] = {upper[k], lower[k], upper[k + 4], lower[k + 4]};
 #pragma unroll
@@ -37,7 +37,7 @@ __device__ void update_panel(double* factor, int stride, int q, int start) {
     }
 }
 
-extern "C" __global__ __launch_bounds__(SOLVE_THREADS) void solve(const int* sizes, const double* grams, double* factors,
+extern "C" __global__ __launch_bounds__(SOLVE_THREADS, 2) void solve(const int* sizes, const double* grams, double* factors,
                                                                  int stride, const double* ridges, int ridge_count,
                                                                  double* readouts, int readout_stride, int* failed) {
     __shared__ double block[PANEL][PANEL + 1], inverse[PANEL], part[32], partial[SOLVE_THREADS / PANEL][PANEL], known[PANEL];
@@ -63,29 +63,26 @@ extern "C" __global__ __launch_bounds__(SOLVE_THREADS) void solve(const int* siz
         const int width = min(PANEL, p - start);
         update_panel(factor, stride, q, start);
         __syncthreads();
-        if (threadIdx.x < 32) {  // the block on the diagonal: one warp, row `lane` in the hands of a lane
+        if (threadIdx.x < 32) {  // the block on the diagonal: one warp, row `lane` in the registers of a lane
             const int lane = threadIdx.x;
+            double row[PANEL];
+#pragma unroll
             for (int c = 0; c < PANEL; ++c)
-                block[lane][c] = lane < width && c <= lane ? factor[(offset)(start + lane) * stride + start + c] : (c == lane);
-            __syncwarp();
-            for (int c = 0; c < width; ++c) {
-                double value = block[lane][c];
-                for (int k = 0; k < c; ++k) value = fma(-block[lane][k], block[c][k], value);
-                const double pivot = __shfl_sync(0xffffffffu, value, c);
-                if (!(pivot > 0.0)) {
-                    if (lane == 0) broken = 1;
-                    break;
-                }
-                const double root = sqrt(pivot);
-                __syncwarp();
-                if (lane == c)
-                    block[lane][c] = root;
-                else if (lane > c)
-                    block[lane][c] = value / root;
-                __syncwarp();
+                row[c] = lane < width && c <= lane ? factor[(offset)(start + lane) * stride + start + c] : (double)(c == lane);
+#pragma unroll
+            for (int c = 0; c < PANEL; ++c) {
+                const double pivot = __shfl_sync(0xffffffffu, row[c], c), root = sqrt(pivot), one_over = 1.0 / root;
+                if (!(pivot > 0.0)) broken = 1;  // the rest is NaN, and nobody looks at it
+                row[c] = lane == c ? root : row[c] * one_over;
+                if (lane == c) inverse[c] = one_over;
+#pragma unroll
+                for (int k = c + 1; k < PANEL; ++k) row[k] = fma(-row[c], __shfl_sync(0xffffffffu, row[c], k), row[k]);
             }
-            inverse[lane] = 1.0 / block[lane][lane];
-            for (int c = 0; c <= lane && lane < width; ++c) factor[(offset)(start + lane) * stride + start + c] = block[lane][c];
+#pragma unroll
+            for (int c = 0; c < PANEL; ++c) {
+                block[lane][c] = c <= lane ? row[c] : 0.0;
+                if (c <= lane && lane < width) factor[(offset)(start + lane) * stride + start + c] = row[c];
+            }
         }
         __syncthreads();
         if (broken) break;

@@ -7,28 +7,26 @@
 #define STATE_SIZE(n) (DOUBLED ? 2 * (n) : (n))
 #define BOUNDS __launch_bounds__(THREADS, RESIDENT)
 
-// e / d for 2 <= d < 2^60, without a branch: the hardware's estimate of 1 / d (20 bits), corrected to the third order.
-__device__ __forceinline__ double quotient(double e, double d) {
-    double r;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(d));
-    const double miss = fma(-d, r, 1.0), value = e * r;
-    return fma(value, fma(miss, miss, miss), value);
-}
-
-// As the CPU's: (e - 1) / (e + 1) with e = exp(2 |x|), exp(2|x|) - 1 = 2^k expm1(r) + (2^k - 1), |r| <= ln(2) / 2.
+// As the CPU's: (e - 1) / (e + 1) with e = exp(2 |x|), exp(2|x|) - 1 = 2^k expm1(r) + (2^k - 1), |r| <= ln(2) / 2. A step
+// waits for this chain of operations, so everything that can goes beside it: the polynomial in pairs, numerator and
+// denominator at once, the case of large |x| at the end. The quotient is the hardware's estimate (20 bits) corrected to the
+// third order.
 __device__ __forceinline__ double hyperbolic_tangent(double x) {
-    const double size = fabs(x), z = 2.0 * (size > 20.0 ? 20.0 : size);  // NaN passes through
-    const double magic = 6755399441055744.0;                            // leaves the nearest integer in the lowest bits
-    const double shifted = fma(z, 1.4426950408889634, magic), k = shifted - magic;
-    const double r = fma(-k, 1.90821492927058770002e-10, fma(-k, 6.93147180369123816490e-01, z));
+    const double size = fabs(x), magic = 6755399441055744.0;  // leaves the nearest integer in the lowest bits
+    const double shifted = fma(size, 2.0 * 1.4426950408889634, magic), k = shifted - magic;
+    const double r = fma(-k, 1.90821492927058770002e-10, fma(-k, 6.93147180369123816490e-01, size + size));
     const double power = __longlong_as_double((__double_as_longlong(shifted) + 1023) << 52);
     const double r2 = r * r, r4 = r2 * r2;
-    const double tail = r4 * fma(r2, fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0));
-    const double middle =
-        r4 * (fma(r2, fma(r, 1.0 / 362880.0, 1.0 / 40320.0), fma(r, 1.0 / 5040.0, 1.0 / 720.0)) + tail);
-    const double small = fma(r2, fma(r2, fma(r, 1.0 / 120.0, 1.0 / 24.0), fma(r, 1.0 / 6.0, 0.5)) + middle, r);
-    const double e = fma(power, small, power - 1.0);
-    return copysign(quotient(e, e + 2.0), x);
+    const double low = fma(r2, fma(r, 1.0 / 120.0, 1.0 / 24.0), fma(r, 1.0 / 6.0, 0.5));
+    const double middle = fma(r2, fma(r, 1.0 / 362880.0, 1.0 / 40320.0), fma(r, 1.0 / 5040.0, 1.0 / 720.0));
+    const double high = fma(r2, fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0));
+    const double small = fma(r2, fma(r4, fma(r4, high, middle), low), r);
+    const double e = fma(power, small, power - 1.0), d = fma(power, small, power + 1.0);
+    double estimate;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(estimate) : "d"(d));
+    const double miss = fma(-d, estimate, 1.0), value = e * estimate;
+    const double quotient = fma(value, fma(miss, miss, miss), value);
+    return copysign(size > 20.0 ? 1.0 : quotient, x);  // NaN passes through
 }
 
 struct Net {
