@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu_at_hand import reason
 
 from echobound.campaign import RunFolder
 
@@ -244,6 +245,13 @@ def test_identify_refuses(desk, name, change, arguments, expected):
     before = set(desk.rglob("*"))
     assert expected in refused(arguments[0], file, *arguments[1:], "--run", "refused", cwd=desk)
     assert set(desk.rglob("*")) == before, "nothing is left behind"
+
+
+def test_a_device_that_is_not_there(desk):
+    sentence = refused("demo", "--device", "tpu", cwd=desk)
+    assert "known are auto, cpu, gpu" in sentence
+    if reason():
+        assert "echobound[gpu]" in refused("demo", "--device", "gpu", cwd=desk) or "--device cpu" in reason()
 
 
 def test_missing_file(desk):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from echobound.draws import PLANT, SEARCH, VERIFICATION, draw_key, unit, words
+from echobound.draws import PLANT, SEARCH, VERIFICATION, draw_key, draw_keys, unit, words
 from echobound.errors import InputError
 
 WORD = st.integers(0, 2**64 - 1)
@@ -66,6 +66,20 @@ def test_draws_never_change(draw: tuple[int, int, int, int], key: list[int], fir
 )
 def test_different_draws_have_different_keys(draws: set[tuple[int, int, int, int]]) -> None:
     assert len({tuple(draw_key(*draw).tolist()) for draw in draws}) == len(draws)
+
+
+@given(WORD, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.lists(st.integers(0, 2**32 - 1), max_size=5))
+def test_many_keys_at_once_are_the_same_keys(seed: int, stream: int, family: int, indices: list[int]) -> None:
+    keys = draw_keys(seed, stream, family, indices)
+    assert keys.dtype == np.uint64
+    assert keys.tolist() == [draw_key(seed, stream, family, index).tolist() for index in indices]
+
+
+def test_many_keys_at_once_refuse_what_one_refuses() -> None:
+    with pytest.raises(InputError, match="index must be an integer from 0 to"):
+        draw_keys(0, 0, 0, [3, 2**32])
+    with pytest.raises(InputError, match="seed must be an integer from 0 to"):
+        draw_keys(-1, 0, 0, [3])
 
 
 def test_the_streams_are_distinct() -> None:

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from echobound.draws import draw_key
+from echobound.draws import draw_key, draw_keys
 from echobound.errors import InputError
 from echobound.network import Choice, LogUniform, ReservoirLaw, Uniform, broad, get_law, paper
 
@@ -98,3 +98,10 @@ def test_refused(field, value):
 def test_unknown_fields_in_a_file_are_refused():
     with pytest.raises(InputError, match="fields"):
         ReservoirLaw.from_dict(paper(10).to_dict() | {"dropout": 0.5})
+
+
+@pytest.mark.parametrize("law", [paper(30), broad()])
+def test_many_draws_are_settled_as_one_by_one(law):
+    keys = draw_keys(0, 0, 0, range(20))
+    assert law.settle_all(keys) == [law.settle(key) for key in keys]
+    assert law.settle_all(keys[:0]) == []

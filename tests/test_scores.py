@@ -141,6 +141,19 @@ def test_a_users_score_is_not_asked_about_a_diverged_network() -> None:
     assert score(np.ones((2, 1)), np.ones((2, 1))) == 3.0
 
 
+@pytest.mark.parametrize("name", ["fit", "rmse"])
+def test_from_the_root_mean_squares_alone(name: str) -> None:
+    """What a kernel computes that brings no outputs must be what the outputs would have scored."""
+    score, generator = get_score(name), np.random.default_rng(1)
+    measured = generator.normal(size=(50, 2))
+    simulated = measured + generator.normal(size=(4, 50, 2))
+    simulated[2, 7, 1], simulated[3] = np.nan, 1e300
+    assert score.of_rms is not None
+    values = score.of_rms(measured, rmse_per_output(measured, simulated))
+    assert values.shape == (4,)
+    assert values.tolist() == [score(measured, one) for one in simulated]
+
+
 def test_the_registry_finds_refuses_and_keeps() -> None:
     own = Score("test only: largest error", lambda y, yhat: np.abs(y - yhat).max(), "min")
     assert register_score(own) is own

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from echobound.cli.show import print_result
-from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
+from echobound.cli.terminal import AsJson, Device, Quiet, print_json, progress, words
 
 if TYPE_CHECKING:
     from echobound.identify import Identification
@@ -34,6 +34,7 @@ def demo(
     networks: Annotated[int | None, typer.Option(help="Number of networks; 645 by the paper's bound.")] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    device: Device = "cpu",
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -58,6 +59,7 @@ def demo(
             bound="explicit",
             seed=seed,
             workers=workers,
+            kernel=device,
             run=target,
             on_progress=show,
         )
@@ -81,6 +83,7 @@ def identify(
     washout: Annotated[int, typer.Option(help="Samples at the start of each record that do not count.")] = 100,
     seed: Seed = 0,
     workers: Workers = None,
+    device: Device = "cpu",
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -117,6 +120,7 @@ def identify(
             washout=washout,
             seed=seed,
             workers=workers,
+            kernel=device,
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from echobound.cli.identify import new_folder
-from echobound.cli.terminal import AsJson, Quiet, console, numbers, print_json, progress
+from echobound.cli.terminal import AsJson, Device, Quiet, console, numbers, print_json, progress
 
 __all__ = ["register"]
 
@@ -29,6 +29,7 @@ def reproduce(
         int | None, typer.Option(help="Seed of the data; by default chosen on the data alone, see the output.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Networks trained at the same time.")] = None,
+    device: Device = "cpu",
     run: Annotated[Path | None, typer.Option("--run", help="Folder to write to.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -48,6 +49,7 @@ def reproduce(
             seed=seed,
             data_seed=data_seed,
             workers=workers,
+            kernel=device,
             folder=new_folder("reproduce") if run is None else run,
             on_progress=show,
         )

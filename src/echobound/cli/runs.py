@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.show import print_result
-from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress, words
+from echobound.cli.terminal import AsJson, Device, Quiet, console, print_json, progress, words
 
 __all__ = ["register"]
 
@@ -29,6 +29,7 @@ def verify(
     run: Run,
     fresh: Annotated[int, typer.Option(help="Fresh networks to draw, beyond those of earlier verifications.")] = 500,
     workers: Annotated[int | None, typer.Option(help="Networks trained at the same time.")] = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,7 +40,7 @@ def verify(
     from echobound.verify import verify as run_verify
 
     with progress("fresh networks", quiet) as show_progress:
-        outcome = run_verify(run, fresh, workers=workers, on_progress=show_progress)
+        outcome = run_verify(run, fresh, workers=workers, kernel=device, on_progress=show_progress)
     if as_json:
         print_json(outcome)
     else:

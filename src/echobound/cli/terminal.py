@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from echobound.campaign import Progress
 
-__all__ = ["AsJson", "Quiet", "console", "numbers", "print_json", "progress", "words"]
+__all__ = ["AsJson", "Device", "Quiet", "console", "numbers", "print_json", "progress", "words"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, gpu, or auto: the GPU where there is one.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 

@@ -1,7 +1,7 @@
 """The GPU kernel: batches of networks, every stage one launch for all of them.
 
-The arithmetic is that of the reference kernel, in double precision. Batches are cut to the memory that is free, and
-two of them are in hand at once, so that one can run free while the other forms its Gram matrices.
+The arithmetic is that of the reference kernel, in double precision. A batch holds networks that are spread over a
+thread block in the same way, as many as there is memory for; a few batches are in hand at once.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _Work:
                     f"one network needs {need / 2**30:.1f} GiB on the GPU, but {room / 2**30:.1f} are free for it: take"
                     " a smaller order or fewer ridges, free some memory (see nvidia-smi), or use --device cpu"
                 )
-            size = int(min(room // need, MOST, max(64, -(-len(mine) // len(lanes())))))
+            size = int(min(room // need, MOST))
             yield from (mine[start : start + size] for start in range(0, len(mine), size))
 
 

@@ -26,6 +26,10 @@ Matrix = NDArray[np.float64]
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
+RESIDENT = {
+    1: 768,
+    2: 512,
+}  # threads of a multiprocessor, by units: what is left to each in registers is the best found
 SOLVE_THREADS = 256  # of solve.cu and fallback.cu
 TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
 
@@ -45,8 +49,8 @@ class Layout(NamedTuple):
 
 
 def layout_of(order: int) -> Layout:
-    """A thread for each unit; beyond 256 for every two, beyond 512 for as many as it takes."""
-    units = math.ceil(order / 512) if order > 512 else 2 if order > 256 else 1
+    """A thread for each unit; beyond 128 for every two, beyond 1024 for as many as it takes to need 512 threads."""
+    units = math.ceil(order / 512) if order > 1024 else 2 if order > 128 else 1
     return Layout(32 * math.ceil(order / units / 32), units)
 
 
@@ -186,7 +190,7 @@ class Batch:
             DIAGONALS=int(problem.law.pattern == "diagonals"),
             UNITS=self.layout.units,
             THREADS=room,
-            RESIDENT=max(1, (1024 if self.layout.units == 1 and nu + ny <= 3 else 512) // room),
+            RESIDENT=max(1, RESIDENT.get(self.layout.units if nu + ny <= 3 else 2, 512) // room),
         )
         self.algebra = compiled("solve", "fallback", NY=ny)
         self._results: list[tuple[Any, Any, Any, Any]] = []

@@ -14,7 +14,7 @@ __all__ = ["Lane", "compiled", "cupy", "free_bytes", "gpu_problem", "lanes", "la
 
 SOURCES = Path(__file__).parent / "cuda"
 CAPABILITY = (8, 0)  # the first cards with a matrix unit for double precision
-LANES = 2
+LANES = 4  # batches in hand at once
 SHARE = 0.85  # of the free memory: the driver and other programs need some
 
 
@@ -125,7 +125,7 @@ class Lane:
 
 @cache
 def lanes() -> tuple[Lane, ...]:
-    """The lanes of this process: one batch can run free while the other forms its Gram matrices."""
+    """The lanes of this process: networks of different sizes are different batches, and one may not fill the card."""
     return tuple(Lane() for _ in range(LANES))
 
 
