@@ -1,6 +1,6 @@
 """The GPU kernel: the paper's study on one card, stage by stage, against the ceilings of the card and the host's cores.
 
-``python benchmarks/gpu.py [--sections ceilings,stages,paper,growth,cpu,winners] [--json FILE]``. Everything is timed
+``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``. Everything is timed
 over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and transfers.
 """
 
@@ -12,14 +12,16 @@ import time
 from collections import defaultdict
 
 import numpy as np
+from scipy.signal import lfilter
 
 from echobound.campaign import Ledger, run_campaign
 from echobound.campaign.engine import usable_cores
+from echobound.data import Record
 from echobound.draws import draw_keys
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.gpu import batch as batches
 from echobound.kernels.gpu.device import cupy, lanes, launch
-from echobound.network import paper
+from echobound.network import broad, paper
 from echobound.plants import ph_experiment
 from echobound.reproduce.table import PAPER_ORDERS
 from echobound.scores import get_score
@@ -137,7 +139,7 @@ def stages(order, layout=None, networks=SEARCH + FRESH):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sections", default="ceilings,stages,paper,growth,cpu,winners")
+    parser.add_argument("--sections", default="ceilings,stages,paper,growth,broad,long,cpu,winners")
     parser.add_argument("--json")
     options = parser.parse_args()
     wanted, result, kernel = options.sections.split(","), {}, get_kernel("gpu")
@@ -174,6 +176,22 @@ def main():
         many = second_of_two(lambda: kernel.evaluate(problem_of(100), range(100_000))) / 100_000
         result["growth"] = {"us_of_1000": 1e6 * few, "us_of_100000": 1e6 * many}
         print(result["growth"], flush=True)
+    if "broad" in wanted:
+        problem = hold_out(*RECORDS, law=broad(), scores=[get_score("fit"), get_score("rmse")])
+        result["broad"] = {"networks": 315, "seconds": second_of_two(lambda: kernel.evaluate(problem, range(315)))}
+        print("broad law:", result["broad"], flush=True)
+    if "long" in wanted:
+        k = np.arange(1_000_000)
+        u = np.random.default_rng(0).normal(size=len(k)).cumsum() / 100
+        u = np.sin(u) + 0.1 * np.sin(0.37 * k)
+        y = lfilter([0, 0.3], [1, -0.7], np.tanh(u)) + 0.1 * lfilter([0, 0, 0.5], [1, -0.5], u**2)
+        record = Record(u=u, y=y)
+        problem = hold_out(record, record.part(0, 20_000), law=paper(500), scores=[get_score("fit"), get_score("rmse")])
+        spent = second_of_two(lambda: kernel.evaluate(problem, range(132)))
+        one, other = (get_kernel(name).evaluate(problem, range(2))["scores"] for name in ("cpu", "gpu"))
+        apart = float(np.abs(one / other - 1).max())
+        result["long"] = {"samples": len(k), "networks": 132, "seconds": spent, "apart_from_cpu": apart}
+        print("a million samples, order 500:", result["long"], flush=True)
     if "cpu" in wanted:
         cpu, cores = get_kernel("cpu"), usable_cores()
 

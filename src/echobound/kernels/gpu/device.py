@@ -118,10 +118,6 @@ class Lane:
         """Memory held."""
         return sum(int(kept.nbytes) for kept in self._kept.values())
 
-    def free(self) -> None:
-        """Give the memory back."""
-        self._kept.clear()
-
 
 @cache
 def lanes() -> tuple[Lane, ...]:
