@@ -1,7 +1,8 @@
 """The GPU kernel: the paper's study on one card, stage by stage, against the ceilings of the card and the host's cores.
 
-``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``. Everything is timed
-over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and transfers.
+``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``.
+Everything is timed over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and
+transfers.
 """
 
 from __future__ import annotations
