@@ -211,10 +211,10 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDAr
 
 def _array_header(path: Path, part: str, raw: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     try:
-        version = np.lib.format.read_magic(raw)  # type: ignore[arg-type]  # whatever reads bytes
+        version = np.lib.format.read_magic(raw)
         if version != (1, 0):
             raise ValueError(f"format version {version}")
-        return np.lib.format.read_array_header_1_0(raw)  # type: ignore[arg-type]
+        return np.lib.format.read_array_header_1_0(raw)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise DamagedFile(path, part, f"bad header, {error}") from None
 
@@ -269,7 +269,9 @@ def _checked(path: Path, name: str, stream: IO[bytes], size: int, reopen: Callab
     start = stream.tell()
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size - start:
         raise DamagedFile(
-            path, f"array {name}", f"its header promises {math.prod(shape) * dtype.itemsize} bytes, {size - start} are there"
+            path,
+            f"array {name}",
+            f"its header promises {math.prod(shape) * dtype.itemsize} bytes, {size - start} are there",
         )
 
     def content() -> IO[bytes]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from echobound.cli.reading import Decimate, Resample, SamplingTime, Sheet, Time
 from echobound.cli.show import print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress, words
 
@@ -70,11 +72,18 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
 def simulate(
     run: Run,
-    data: Annotated[Path, typer.Argument(metavar="INPUTS.csv", help="Text table with the input columns.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel file with the input columns.")
+    ],
     inputs: Annotated[str | None, typer.Option(help="Input columns, if not named as in the run.")] = None,
     outputs: Annotated[
         str | None, typer.Option(help="Columns of measured outputs to start from, if not named as in the run.")
     ] = None,
+    sampling_time: SamplingTime = None,
+    time: Time = None,
+    resample: Resample = None,
+    decimate: Decimate = None,
+    sheet: Sheet = None,
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
     ] = False,
@@ -83,7 +92,7 @@ def simulate(
 ) -> None:
     """Simulate the model of a run in free run over new inputs.
 
-    If the table has the output columns too, they are fed back during the washout, and FIT and RMSE are reported;
+    If the file has the output columns too, they are fed back during the washout, and FIT and RMSE are reported;
     otherwise the simulation starts from the training mean of the outputs. Which of the two is said.
     """
     from echobound.campaign import RunFolder
@@ -93,20 +102,33 @@ def simulate(
     from echobound.scores import summary
 
     model = RunFolder(run).model
-    table = read_table(data)
+    table = read_table(data, sheet)
     wanted = words(outputs) or [name for name in model.output_names if name in table.columns]
     if outputs and len(wanted) != len(model.output_names):
         raise InputError(
             f"the model has {len(model.output_names)} outputs ({', '.join(model.output_names)}), but {len(wanted)}"
             " columns were given with --outputs: give one for each"
         )
-    u = table.signal(words(inputs) or model.input_names)
-    measured = None if from_mean or len(wanted) < len(model.output_names) else table.signal(wanted)
-    if measured is None:
-        run_of = model.simulate(u)
+    [record] = table.records(
+        words(inputs) or model.input_names,
+        None if from_mean or len(wanted) < len(model.output_names) else wanted,
+        sampling_time=sampling_time,
+        time=time,
+        resample=resample,
+        decimate=decimate,
+    )
+    known = sampling_time is not None or time is not None
+    if known and not math.isclose(record.sampling_time, model.sampling_time, rel_tol=1e-3):
+        raise InputError(
+            f"{data.name} is sampled every {record.sampling_time:g} s, but the model was identified from samples every"
+            f" {model.sampling_time:g} s: give --resample {model.sampling_time:g}"
+        )
+    if from_mean or len(wanted) < len(model.output_names):
+        measured, run_of = None, model.simulate(record.u)
     else:
+        measured = record.y
         run_of = model.simulate(
-            Record(u, measured, 1.0, model.input_names, model.output_names, name=data.name),
+            Record(record.u, measured, model.sampling_time, model.input_names, model.output_names, name=data.name),
         )
     first, y = run_of.first, run_of.y
     result: dict[str, Any] = {"run": str(run), "samples": len(y), "first": first, "start": run_of.start}

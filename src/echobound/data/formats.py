@@ -38,7 +38,7 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
     everywhere; a comma may be the decimal mark where it does not separate cells. Encodings: UTF-8, UTF-16 with its
     mark, else Latin-1.
 
-    Variables of .mat and .npz files are columns by name: a matrix ``u`` is all of ``u(:,1)``, ``u(:,2)``, ...; fields of
+    Variables of .mat and .npz files are columns by name: a matrix ``u`` is all of ``u[1]``, ``u[2]``, ...; fields of
     a structure are ``name.field``. Numbers are loaded when columns are asked for, and only theirs.
 
     Parameters

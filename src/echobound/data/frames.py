@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ def table_of_frame(frame: Any, name: str = "frame") -> Table:
     [1.0, 2.0, 2.0]
     """
     library = type(frame).__module__.split(".")[0]
+    numbers: Callable[[Any, str, bool], Vector]
     if library == "polars":
         if not hasattr(frame, "to_series"):
             raise DataError(f"{name} is a {type(frame).__name__} that is not computed yet: collect() it first")

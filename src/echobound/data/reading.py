@@ -69,20 +69,21 @@ def read_records(
     >>> len(slow), slow.sampling_time
     (10, 5.0)
     """
-    options = {"sampling_time": sampling_time, "time": time, "missing": missing, "shortest": shortest}
+    options: dict[str, Any] = {"sampling_time": sampling_time, "time": time, "missing": missing, "shortest": shortest}
     options |= {"resample": resample, "decimate": decimate}
     several = _several(source)
     if several is None:
         records = _of_pairs(source, inputs, outputs, sampling_time, time, missing, resample, decimate)
     else:
-        made = []
+        made: list[Record] = []
         for number, one in enumerate(several, start=1):
             table = _table(one, f"{type(one).__name__} {number}" if len(several) > 1 else type(one).__name__, sheet)
             if inputs is None or outputs is None:
                 raise DataError(
-                    f"say which columns are inputs and which are outputs: {table.source} has {', '.join(table.columns[:30])}"
+                    f"say which columns are inputs and which are outputs: {table.source} has"
+                    f" {', '.join(table.columns[:30])}"
                 )
-            made += table.records(inputs, outputs, **options)  # type: ignore[arg-type]  # each of its own type
+            made += table.records(inputs, outputs, **options)
         records = tuple(made)
     require_alike(records)
     warn_of_constant_inputs(records)
@@ -174,8 +175,8 @@ def _of_pairs(
 ) -> tuple[Record, ...]:
     if inputs is not None or outputs is not None or time is not None or missing != "error":
         raise DataError(
-            "inputs, outputs, time and missing are for files, frames and arrays with columns; a pair u, y has none: leave"
-            " them out"
+            "inputs, outputs, time and missing are for files, frames and arrays with columns; a pair u, y has none:"
+            " leave them out"
         )
     records = as_records(source)
     if sampling_time is not None:

@@ -148,8 +148,8 @@ def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
     if not several or not all(isinstance(one, Record) or _is_pair(one) for one in several):
         found = type(records).__name__ if not isinstance(records, list | tuple) else "a list of other things"
         raise DataError(
-            f"{what} data must be a Record, a pair (u, y) of arrays, or a non-empty list of such, got {found}: read files"
-            " and frames with read_records, which asks for their columns"
+            f"{what} data must be a Record, a pair (u, y) of arrays, or a non-empty list of such, got {found}: read"
+            " files and frames with read_records, which asks for their columns"
         )
     made = tuple(
         one if isinstance(one, Record) else _of_pair(one, f"{what} {i}" if len(several) > 1 else what)

@@ -49,7 +49,8 @@ def pieces(
     resample: float | None,
     decimate: int | None,
     name: str,
-    **names: tuple[str, ...],
+    input_names: tuple[str, ...],
+    output_names: tuple[str, ...],
 ) -> tuple[Record, ...]:
     """Make records of signals: cut where values are missing (if `split`), then sampled as asked.
 
@@ -90,7 +91,7 @@ def pieces(
         for signal in signals:
             signal.flags.writeable = False
         part = name if whole else f"{name} (rows {rows[start]} to {rows[stop - 1]})"
-        record = Record(*signals, period, **names, name=part)
+        record = Record(signals[0], signals[1], period, input_names, output_names, name=part)
         if resample is not None:
             record = resampled(record, resample)
         records.append(record if decimate is None else decimated(record, decimate))
@@ -166,7 +167,7 @@ def resampled(record: Record, sampling_time: float) -> Record:
     if ratio is None:
         # No short ratio: the new grid, or a finer one that it is part of, is found by interpolation.
         signals, fine = _interpolated((record.u, record.y), record.time, sampling_time, record.sampling_time)
-        return resampled(_with(record, *signals, fine), sampling_time)
+        return resampled(_with(record, signals[0], signals[1], fine), sampling_time)
     if ratio == 1:
         return record
     u, y = (_filtered(signal, ratio.numerator, ratio.denominator) for signal in (record.u, record.y))
@@ -236,7 +237,7 @@ def _require_bridgeable(times: Vector, rows: Rows, where: str, usual: float) -> 
 
 def _complete(u: Signal, y: Signal, times: Vector | None, where: str) -> list[tuple[int, int]]:
     """First and last (exclusive) sample of each stretch without missing values and without gaps in time."""
-    good = np.isfinite(u).all(axis=1) & np.isfinite(y).all(axis=1)
+    good = np.asarray(np.isfinite(u).all(axis=1) & np.isfinite(y).all(axis=1))
     if times is not None:
         good &= np.isfinite(times)
     starts = good.copy()

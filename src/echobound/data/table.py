@@ -15,10 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.data.record import Record, Signal
-from echobound.data.sampling import REPAIR, pieces, sampling_time_of
+from echobound.data.sampling import REPAIR, pieces
 from echobound.errors import DataError
 
-__all__ = ["Column", "Faults", "Groups", "Loaded", "RowNumbers", "Table", "Target", "listed", "load_columns", "one_line"]
+__all__ = [
+    "Column",
+    "Faults",
+    "Groups",
+    "Loaded",
+    "RowNumbers",
+    "Table",
+    "Target",
+    "load_columns",
+    "one_line",
+]
 
 Column = str | int  # by name, or by number from 1
 Vector = NDArray[np.float64]  # (time,)
@@ -97,7 +107,7 @@ Groups = Sequence[Sequence[int]]  # positions of columns that come as one array
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Columns as numbers, NaN where a cell is none: an array for each group, the times, the faults and the row numbers."""
+    """Columns as numbers, NaN where a cell is none: an array for each group, the times, what is at fault, and rows."""
 
     signals: list[Signal]
     times: Vector | None
@@ -111,9 +121,7 @@ Load = Callable[[Groups, int | None], Loaded]
 Target = tuple[int, Vector, bool]  # position of a column, the array to write it into, whether it is the time
 
 
-def load_columns(
-    groups: Groups, time: int | None, length: int, fill: Callable[[Sequence[Target]], None]
-) -> Loaded:
+def load_columns(groups: Groups, time: int | None, length: int, fill: Callable[[Sequence[Target]], None]) -> Loaded:
     """Load columns that come as numbers: `fill` writes them into the arrays that it is given.
 
     Only the result is allocated here, so `fill` decides what reading costs beyond it.
@@ -192,7 +200,7 @@ class Table:
     def records(
         self,
         inputs: Column | Iterable[Column],
-        outputs: Column | Iterable[Column],
+        outputs: Column | Iterable[Column] | None,
         *,
         sampling_time: float | None = None,
         time: Column | None = None,
@@ -202,23 +210,28 @@ class Table:
         decimate: int | None = None,
         name: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return one record, or several where missing values split it; the parameters are those of `read_records`."""
+        """Return one record, or several where missing values split it; the parameters are those of `read_records`.
+
+        Without outputs (None), for a simulation, those of the record are its inputs again.
+        """
         if missing not in MISSING:
             raise DataError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
-        sides = {"input": self.positions(inputs), "output": self.positions(outputs)}
+        sides = {"input": self.positions(inputs)}
+        if outputs is not None:
+            sides["output"] = self.positions(outputs)
         for side, found in sides.items():
             if not found:
                 raise DataError(f"a record needs at least one {side} column: {self._there_are()}")
         clock = None if time is None else self._position(time)
-        used = [*sides["input"], *sides["output"], *([] if clock is None else [clock])]
+        used = [*(i for found in sides.values() for i in found), *([] if clock is None else [clock])]
         twice = [self.columns[i] for i in used if used.count(i) > 1]
         if twice:
             raise DataError(
                 f"{self.kind} {twice[0]!r} of {self.source} is asked for twice: each is an input, an output or the time"
             )
         # Inputs and outputs are arrays of their own, so that a record can take them without copying.
-        loaded = self.load([sides["input"], sides["output"]], clock)
-        u, y = loaded.signals
+        loaded = self.load(list(sides.values()), clock)
+        u, y = loaded.signals[0], loaded.signals[-1]
         if not self.header and len(self.columns) > len(u):
             raise DataError(
                 f"{self.source} has {len(u)} rows and {len(self.columns)} columns without names: a row for each sample"
@@ -238,22 +251,14 @@ class Table:
             resample=resample,
             decimate=decimate,
             input_names=tuple(self.columns[i] for i in sides["input"]),
-            output_names=tuple(self.columns[i] for i in sides["output"]),
+            output_names=tuple(self.columns[i] for i in sides.get("output", sides["input"])),
             name=name or self.source,
         )
-
-    def sampling_time(self, time: Column, given: float | None = None) -> float:
-        """Return the sampling time that a column of times has, which must be regular."""
-        position = self._position(time)
-        loaded = self.load([], position)
-        self._require_numbers([position], loaded, missing="error")
-        where = f"time {self.kind} {self.columns[position]!r} of {self.source}"
-        return sampling_time_of(np.asarray(loaded.times), loaded.rows, where, given)
 
     def positions(self, columns: Column | Iterable[Column]) -> list[int]:
         """Return where columns stand that are given by name or by number from 1; a matrix has several."""
         found: list[int] = []
-        for column in listed(columns):
+        for column in _listed(columns):
             whole = self.several.get(column) if isinstance(column, str) else None
             found += [self._position(column)] if whole is None else whole
         return found
@@ -298,7 +303,7 @@ class Table:
             return same[0]
         if name in self.others:
             raise DataError(
-                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: numbers, one for each sample, are needed"
+                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: a number for each sample is needed"
             )
         if name.isdecimal() and 1 <= int(name) <= len(self.columns):
             return int(name) - 1
@@ -310,6 +315,5 @@ def one_line(name: str) -> str:
     return " ".join(name.split())
 
 
-def listed(columns: Column | Iterable[Column]) -> tuple[Column, ...]:
-    """One or several columns as a tuple."""
+def _listed(columns: Column | Iterable[Column]) -> tuple[Column, ...]:
     return (columns,) if isinstance(columns, str | int) else tuple(columns)

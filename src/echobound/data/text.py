@@ -61,7 +61,7 @@ def _survey(path: Path) -> _Survey:
         head = file.read(2)
         wide = head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
-        decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
+        decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
         encoding = "utf-16" if wide else "utf-8-sig"
         lines = underscores = commas = 0
         ended = False  # the block before ended with \r

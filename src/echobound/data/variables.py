@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,11 @@ class Variable:
 
 
 def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
-    """Return variables as a table: a matrix ``u`` has the columns ``u(:,1)``, ``u(:,2)``, and ``u`` is all of them."""
+    """Return variables as a table: a matrix ``u`` has the columns ``u[1]``, ``u[2]``, and ``u`` is all of them."""
     usable = [v for v in variables if not v.excuse]
     places = [(v, i) for v in usable for i in range(v.columns)]
-    names = tuple(v.name if v.columns == 1 else f"{v.name}(:,{i + 1})" for v, i in places)
-    several = {
-        v.name: tuple(p for p, (owner, _) in enumerate(places) if owner is v) for v in usable if v.columns > 1
-    }
+    names = tuple(v.name if v.columns == 1 else f"{v.name}[{i + 1}]" for v, i in places)
+    several = {v.name: tuple(p for p, (owner, _) in enumerate(places) if owner is v) for v in usable if v.columns > 1}
 
     def fill(targets: Sequence[Target]) -> None:
         for variable in usable:
@@ -155,7 +154,7 @@ def _fill_from_member(member: Member, wanted: dict[int, Vector]) -> None:
 
 
 def read_mat(path: Path) -> Table:
-    """Read the variables of a MATLAB file, version 4 to 7.3; fields of a structure are ``name.field``. See `read_table`."""
+    """Read the variables of a MATLAB file, version 4 to 7.3; see `read_table`."""
     with path.open("rb") as file:
         new = file.read(10) == b"MATLAB 7.3"
     try:
@@ -185,9 +184,9 @@ def _mat5_variables(path: Path) -> Iterator[Variable]:
 
     for name, shape, kind in whosmat(str(path)):
         if kind == "struct" and tuple(shape) == (1, 1):
-            yield from _fields(path, name, value(name), lambda name=name: value(name))
+            yield from _fields(path, name, value(name), partial(value, name))
         elif kind in NUMBERS:
-            yield Variable(name, tuple(shape), kind, _matlab_fill(path, name, lambda name=name: value(name)))
+            yield Variable(name, tuple(shape), kind, _matlab_fill(path, name, partial(value, name)))
         else:
             yield Variable(name, tuple(shape), _MATLAB.get(kind, f"of the class {kind}"), None)
 
