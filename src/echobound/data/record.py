@@ -211,7 +211,8 @@ def _signal(values: ArrayLike, what: str) -> Signal:
         array = array[:, None]
     if array.ndim != 2 or array.size == 0:
         raise DataError(f"{what} must be a non-empty array (time, channel), got shape {array.shape}")
-    if array.shape[1] > array.shape[0] > 1:
+    part = isinstance(values, np.ndarray) and not values.flags.writeable  # of a record that was checked
+    if array.shape[1] > array.shape[0] > 1 and not part:
         raise DataError(
             f"{what} have more channels than samples, shape {array.shape}: an array (time, channel) is needed, so"
             " transpose it"
