@@ -76,7 +76,7 @@ def compare(
         named |= model if isinstance(model, Mapping) else {f"model {len(named) + 1}": model}
     if not named:
         raise InputError("give at least one model to compare")
-    if horizon is not None and horizon != math.inf and (horizon < 1 or horizon != int(horizon)):
+    if horizon is not None and horizon != math.inf and not (horizon >= 1 and horizon == int(horizon)):
         raise InputError(f"the horizon must be a whole number of samples from 1 on, or infinity, got {horizon}")
     steps = None if horizon is None or horizon == math.inf else int(horizon)
     records = as_records(data, "compared")

@@ -240,7 +240,7 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
     >>> u = np.sin(0.1 * np.arange(400.0)) + np.sin(0.37 * np.arange(400.0))
     >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:400]
     >>> search = EchoStateSearch(law="paper", order=20, networks=20, beta=1e-3).fit(u[:, None], y)
-    >>> search.best_score_ == search.certificate_.threshold == search.results_["score"].max()
+    >>> bool(search.best_score_ == search.certificate_.threshold == search.results_["score"].max())
     True
     """
 
@@ -359,8 +359,9 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.neural_network import MLPRegressor
     >>> X = np.linspace(0, 1, 60)[:, None]
-    >>> search = CertifiedSearch(MLPRegressor((3,), solver="lbfgs"), networks=5, beta=0.5).fit(X, X[:, 0] ** 2)
-    >>> search.certificate_.networks, search.best_index_ == search.results_["score"].argmax()
+    >>> perceptron = MLPRegressor(hidden_layer_sizes=(3,), solver="lbfgs")
+    >>> search = CertifiedSearch(perceptron, networks=5, beta=0.5).fit(X, X[:, 0] ** 2)
+    >>> search.certificate_.networks, bool(search.best_index_ == search.results_["score"].argmax())
     (5, True)
     """
 

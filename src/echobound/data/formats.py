@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -124,31 +125,31 @@ def _read_excel(path: Path, sheet: str | None) -> Table:
     except ImportError:
         raise MissingExtra("reading Excel files", extra="files") from None
 
-    def opened() -> Any:
-        try:
-            return openpyxl.load_workbook(path, read_only=True, data_only=True)
-        except Exception as error:  # damaged files make the parser fail in ways of its own
-            raise _damaged(path, error) from None
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        with path.open("rb") as file:  # by its content: the name may say something else
+            try:
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+                yield book
+                book.close()
+            except DataError:
+                raise
+            except Exception as error:  # damaged files make the parser fail in ways of its own
+                raise _damaged(path, error) from None
 
-    book = opened()
-    names = list(book.sheetnames)
-    if sheet is not None and sheet not in names:
-        raise DataError(f"{path.name} has no sheet {sheet!r}: it has {', '.join(names)}")
-    if sheet is None and len(names) > 1:
-        raise DataError(f"{path.name} has the sheets {', '.join(names)}: say which (sheet='{names[0]}', --sheet)")
-    chosen = sheet or names[0]
-    expected = getattr(book[chosen], "max_row", None) or 1
-    book.close()
+    with opened() as book:
+        names = list(book.sheetnames)
+        if sheet is not None and sheet not in names:
+            raise DataError(f"{path.name} has no sheet {sheet!r}: it has {', '.join(names)}")
+        if sheet is None and len(names) > 1:
+            raise DataError(f"{path.name} has the sheets {', '.join(names)}: say which (sheet='{names[0]}', --sheet)")
+        chosen = sheet or names[0]
+        expected = getattr(book[chosen], "max_row", None) or 1
 
     def rows() -> Iterator[Row]:
-        book = opened()
-        try:
+        with opened() as book:
             for number, cells in enumerate(book[chosen].iter_rows(values_only=True), start=1):
                 yield [_text(cell) for cell in cells], number
-        except Exception as error:  # as above
-            raise _damaged(path, error) from None
-        finally:
-            book.close()
 
     return table_of_rows(RowSource(path.name, rows, expected, plain=False, decimal_comma=False))
 

@@ -21,7 +21,7 @@ BATCH = 16384  # rows of a Parquet file decoded together
 
 def is_frame(data: object) -> bool:
     """Whether it is a table of pandas, polars or Arrow; none of them is imported to know."""
-    return type(data).__module__.split(".")[0] in LIBRARIES and hasattr(data, "columns")
+    return type(data).__module__.split(".")[0] in LIBRARIES and hasattr(type(data), "columns")
 
 
 def table_of_array(values: NDArray[Any], name: str = "array") -> Table:

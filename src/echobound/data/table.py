@@ -215,7 +215,7 @@ class Table:
         Without outputs (None), for a simulation, those of the record are its inputs again.
         """
         if missing not in MISSING:
-            raise DataError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+            raise DataError(f"missing values: one of {', '.join(MISSING)} was expected, got {missing!r}")
         sides = {"input": self.positions(inputs)}
         if outputs is not None:
             sides["output"] = self.positions(outputs)
