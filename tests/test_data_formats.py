@@ -101,6 +101,11 @@ def test_arrays_and_lists_of_them() -> None:
     [pair] = read_records((U, Y), sampling_time=2.0)
     assert (pair.u == U).all()
     assert pair.sampling_time == 2.0
+    lists = read_records(([U, U[:30]], [Y, Y[:30]]))
+    assert [(record.name, len(record)) for record in lists] == [("training 1", 40), ("training 2", 30)]
+    assert "must be as many" in refused((U, Y[:30]), None, None)
+    with np.errstate(all="raise"):
+        assert len(read_records(np.full((9, 2), [1e308, -1e308]) * U[:9], 1, 2)[0]) == 9
 
 
 def test_data_of_nonlinear_benchmarks_unchanged() -> None:

@@ -1,18 +1,14 @@
-"""`verify`, `show` and `simulate`: what can be done with a run folder."""
+"""`verify` and `show`: what a run folder is worth, and what is in it."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from echobound.cli.reading import Decimate, Resample, SamplingTime, Sheet, Time
 from echobound.cli.show import print_result
-from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress, words
+from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress
 
 __all__ = ["register"]
 
@@ -23,7 +19,6 @@ IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the c
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: echobound verify runs/demo-1 --fresh 500")(verify)
-    app.command(epilog="Example: echobound simulate runs/demo-1 inputs.csv --output simulated.csv")(simulate)
     app.command(epilog="Example: echobound show runs/demo-1")(show)
 
 
@@ -68,89 +63,3 @@ def show(run: Run, as_json: AsJson = False) -> None:
         print_json(content)
     else:
         print_result(content)
-
-
-def simulate(
-    run: Run,
-    data: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel file with the input columns.")
-    ],
-    inputs: Annotated[str | None, typer.Option(help="Input columns, if not named as in the run.")] = None,
-    outputs: Annotated[
-        str | None, typer.Option(help="Columns of measured outputs to start from, if not named as in the run.")
-    ] = None,
-    sampling_time: SamplingTime = None,
-    time: Time = None,
-    resample: Resample = None,
-    decimate: Decimate = None,
-    sheet: Sheet = None,
-    from_mean: Annotated[
-        bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Simulate the model of a run in free run over new inputs.
-
-    If the file has the output columns too, they are fed back during the washout, and FIT and RMSE are reported;
-    otherwise the simulation starts from the training mean of the outputs. Which of the two is said.
-    """
-    from echobound.campaign import RunFolder
-    from echobound.data import Record, read_table
-    from echobound.errors import InputError
-    from echobound.files import write_whole
-    from echobound.scores import summary
-
-    model = RunFolder(run).model
-    table = read_table(data, sheet)
-    wanted = words(outputs) or [name for name in model.output_names if name in table.columns]
-    if outputs and len(wanted) != len(model.output_names):
-        raise InputError(
-            f"the model has {len(model.output_names)} outputs ({', '.join(model.output_names)}), but {len(wanted)}"
-            " columns were given with --outputs: give one for each"
-        )
-    [record] = table.records(
-        words(inputs) or model.input_names,
-        None if from_mean or len(wanted) < len(model.output_names) else wanted,
-        sampling_time=sampling_time,
-        time=time,
-        resample=resample,
-        decimate=decimate,
-    )
-    known = sampling_time is not None or time is not None
-    if known and not math.isclose(record.sampling_time, model.sampling_time, rel_tol=1e-3):
-        raise InputError(
-            f"{data.name} is sampled every {record.sampling_time:g} s, but the model was identified from samples every"
-            f" {model.sampling_time:g} s: give --resample {model.sampling_time:g}"
-        )
-    if from_mean or len(wanted) < len(model.output_names):
-        measured, run_of = None, model.simulate(record.u)
-    else:
-        measured = record.y
-        run_of = model.simulate(
-            Record(record.u, measured, model.sampling_time, model.input_names, model.output_names, name=data.name),
-        )
-    first, y = run_of.first, run_of.y
-    result: dict[str, Any] = {"run": str(run), "samples": len(y), "first": first, "start": run_of.start}
-    if measured is not None:
-        result["scores"] = summary(measured[first:], y, model.output_names)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["sample", *model.output_names])
-    writer.writerows([first + k + 1, *map(repr, row)] for k, row in enumerate(y.tolist()))
-    if output is not None:
-        write_whole(output, text.getvalue().encode())
-        result["output"] = str(output)
-    if as_json:
-        if output is None:
-            result["outputs"] = {name: y[:, i] for i, name in enumerate(model.output_names)}
-        print_json(result)
-        return
-    if output is None:
-        print(text.getvalue(), end="")
-    note = f"{len(y)} samples from sample {first + 1} on: {run_of.start}"
-    if measured is not None:
-        scores = result["scores"]
-        fit = "undefined" if scores["fit"] != scores["fit"] else f"{scores['fit']:.4g} %"
-        note += f"; FIT {fit}, RMSE {scores['rmse']:.5g}"
-    console(error=output is None).print(note, markup=False)

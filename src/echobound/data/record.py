@@ -127,8 +127,8 @@ def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
     Parameters
     ----------
     records
-        A `Record`; a pair ``(u, y)`` of arrays; any object that unpacks to ``u, y`` (its ``sampling_time`` and ``name``
-        are used where it has them); or a list of such.
+        A `Record`; a pair ``(u, y)`` of arrays, or of lists of arrays with one for each experiment; any object that
+        unpacks to ``u, y`` and has a ``sampling_time`` (and perhaps a ``name``); or a list of such.
     what
         What to call them in messages.
 
@@ -138,8 +138,10 @@ def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
     >>> len(as_records([one, (np.zeros(3), np.ones(3))]))
     2
     """
-    if isinstance(records, Record) or _is_pair(records):
-        several: tuple[Any, ...] = (records,)
+    if _are_lists(records):
+        several: tuple[Any, ...] = tuple(zip(*records, strict=True))
+    elif isinstance(records, Record) or _is_pair(records):
+        several = (records,)
     else:
         try:
             several = tuple(records)
@@ -180,6 +182,13 @@ def _is_pair(data: object) -> bool:
     if isinstance(data, tuple):
         return len(data) == 2 and not any(isinstance(one, Record | tuple | str) or _is_pair(one) for one in data)
     return hasattr(data, "sampling_time") and not isinstance(data, Record)
+
+
+def _are_lists(data: object) -> bool:
+    """Whether it is a list of input arrays and a list of as many output arrays, one for each experiment."""
+    if not isinstance(data, tuple) or len(data) != 2 or not all(isinstance(side, list) for side in data):
+        return False
+    return len(data[0]) == len(data[1]) and all(isinstance(one, np.ndarray) for side in data for one in side)
 
 
 def _of_pair(data: Any, name: str) -> Record:

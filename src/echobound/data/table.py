@@ -91,7 +91,9 @@ class Faults:
     def among(cls, values: Vector) -> Faults:
         """Those of a column that came as numbers."""
         faults = cls()
-        if not np.isfinite(values.sum()):  # no array as long as the column, unless there is something to find
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = values.sum()
+        if not np.isfinite(total):  # no array as long as the column, unless there is something to find
             bad = np.flatnonzero(~np.isfinite(values))
             for sample in bad[:NAMED]:
                 faults.add(int(sample), str(values[sample]), bool(np.isnan(values[sample])))
