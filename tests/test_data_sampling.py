@@ -142,7 +142,7 @@ def test_split_keeps_every_complete_row_in_its_place(holes: list[bool]) -> None:
 
 def test_short_pieces_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("u,y\n1,1\n2,2\n3,3\n,4\n5,5\n6,NA\n7,7\n8,8\n\n9,9\n")
-    with pytest.warns(UserWarning, match=r"p\.csv: 1 of 3 pieces .* shorter than 3 samples and left out \(1 samples\)"):
+    with pytest.warns(UserWarning, match=r"p\.csv: 1 of 3 pieces .* shorter than 3 samples and left out"):
         pieces = read_records(tmp_path / "p.csv", "u", "y", missing="split", shortest=3)
     assert [piece.name for piece in pieces] == ["p.csv (rows 2 to 4)", "p.csv (rows 8 to 11)"]
     with pytest.raises(DataError, match="has at most 3 samples in a row, fewer than the 9 needed"):
@@ -150,6 +150,20 @@ def test_short_pieces_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("u,y\n1,1\n2,x\n3,3\n")
     with pytest.raises(DataError, match=r"column 'y' of p\.csv holds 'x' in row 3"):
         read_records(tmp_path / "p.csv", "u", "y", missing="split")
+
+
+def test_pieces_are_measured_after_decimation() -> None:
+    data = np.column_stack([np.sin(0.1 * np.arange(300.0)), np.cos(0.1 * np.arange(300.0))])
+    data[100, 1] = np.nan
+    with pytest.warns(UserWarning, match="1 of 2 pieces .* shorter than 30 samples"):
+        [piece] = read_records(data, 1, 2, missing="split", decimate=4, shortest=30)
+    assert len(piece) == 50
+
+
+def test_pieces_of_another_sampling_time_are_refused() -> None:
+    times = np.concatenate([np.arange(50.0), 100 + 1.2 * np.arange(20.0)])
+    with pytest.raises(DataError, match=r"irregular at row 52: the step expected is 1, found 1\.2"):
+        read_records(table(times), 2, 3, time=1, missing="split")
 
 
 def test_rows_of_separators_at_the_end_are_no_samples(tmp_path: Path) -> None:

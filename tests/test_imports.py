@@ -38,7 +38,7 @@ HOMES = {
     "h5py": "data",
     "openpyxl": "data",
     "reservoirpy": "network/foreign.py",
-    "sklearn": "estimators.py",
+    "sklearn": "estimators",
     "matplotlib": "report",
     "bokeh": "report",
     "jinja2": "report",

@@ -69,7 +69,7 @@ def demo(
 def identify(
     data: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="CSV, Parquet, .mat, NPZ or Excel; several are several experiments."),
+        typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel; several are several experiments."),
     ],
     inputs: Annotated[str, typer.Option(help="Input columns, by name or number from 1, separated by commas.")],
     outputs: Annotated[str, typer.Option(help="Output columns, likewise.")],

@@ -16,7 +16,7 @@ __all__ = ["Decimate", "Missing", "Resample", "SamplingTime", "Sheet", "Time", "
 SamplingTime = Annotated[float | None, typer.Option(help="Seconds between samples.")]
 Time = Annotated[str | None, typer.Option(help="Column of sample times, in seconds or as time stamps.")]
 Resample = Annotated[float | None, typer.Option(help="New sampling time in seconds, anti-aliased.")]
-Decimate = Annotated[int | None, typer.Option(help="Keep every so many-th sample, anti-aliased.")]
+Decimate = Annotated[int | None, typer.Option(help="Keep every k-th sample, anti-aliased.")]
 Missing = Annotated[str, typer.Option(help="Missing values: error, or split into separate experiments there.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file.")]
 

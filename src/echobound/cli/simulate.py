@@ -30,7 +30,7 @@ def simulate(
     data: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
+            metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
         ),
     ],
     inputs: Annotated[str | None, typer.Option(help="Input columns, if not named as in the run.")] = None,

@@ -54,7 +54,7 @@ def read_records(
     resample
         New sampling time in seconds: irregular samples are interpolated, a longer one is anti-aliased.
     decimate
-        Keep every so many-th sample, after an anti-aliasing filter.
+        Keep every k-th sample, after an anti-aliasing filter.
     sheet
         Sheet of an Excel file.
 

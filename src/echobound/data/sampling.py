@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,28 +66,17 @@ def pieces(
             f"{name} cannot be resampled to {resample:g} s since its own sampling time is not known: give the sampling"
             " time or the column of times"
         )
-    bounds = _long(_complete(u, y, times, where), shortest, name) if split else [(0, len(u))]
-    usual = None
-    if times is not None and resample is None:  # the longest piece tells the sampling time best
-        start, stop = max(bounds, key=lambda b: b[1] - b[0])
-        usual = sampling_time_of(times[start:stop], _Shifted(rows, start), where, sampling_time)
+    found = _complete(u, y, times, where) if split else [(0, len(u))]
+    bounds = [(start, stop) for start, stop in found if stop - start > 1] or found[:1]
+    period = 1.0 if sampling_time is None else sampling_time
+    if times is not None and resample is None:
+        period = _common_step(times, bounds, rows, where, sampling_time)
     records = []
     for start, stop in bounds:
         whole = stop - start == len(u)
-        signals: Any = (u, y) if whole else (u[start:stop].copy(), y[start:stop].copy())
-        period = 1.0 if sampling_time is None else sampling_time
-        if times is not None:
-            clock, row = times[start:stop], _Shifted(rows, start)
-            found = None if whole and usual else _irregular(clock, where)
-            if usual is not None:
-                period = usual
-                if found is not None or not math.isclose(_mean_step(clock), usual, rel_tol=PRINTED):
-                    _refuse(found or (1, _mean_step(clock), usual), row, where)
-            elif found is not None:
-                _require_bridgeable(clock, row, where, found[2])
-                signals, period = _interpolated(signals, clock, float(resample or found[2]), found[2])
-            else:
-                period = _mean_step(clock)
+        signals = (u, y) if whole else (u[start:stop].copy(), y[start:stop].copy())
+        if times is not None and resample is not None:
+            signals, period = _on_grid(signals, times[start:stop], _Shifted(rows, start), where, resample)
         for signal in signals:
             signal.flags.writeable = False
         part = name if whole else f"{name} (rows {rows[start]} to {rows[stop - 1]})"
@@ -95,24 +84,47 @@ def pieces(
         if resample is not None:
             record = resampled(record, resample)
         records.append(record if decimate is None else decimated(record, decimate))
-    return tuple(records)
+    return _long(records, shortest, len(found), name) if split else tuple(records)
 
 
-def _long(bounds: list[tuple[int, int]], shortest: int, name: str) -> list[tuple[int, int]]:
-    """The pieces of at least `shortest` samples; how much is left out is said."""
-    kept = [(start, stop) for start, stop in bounds if stop - start >= shortest]
+def _common_step(times: Vector, bounds: list[tuple[int, int]], rows: Rows, where: str, given: float | None) -> float:
+    """Return the sampling time of all pieces, each of which must be regular; the longest one tells it best."""
+    longest = max(bounds, key=lambda b: b[1] - b[0])
+    usual = 0.0
+    for start, stop in sorted(bounds, key=lambda b: b != longest):
+        piece, row = times[start:stop], _Shifted(rows, start)
+        step = sampling_time_of(piece, row, where, None if usual else given)
+        usual = usual or step
+        if not math.isclose(step, usual, rel_tol=PRINTED):
+            _refuse((1, step, usual), row, where)
+    return usual
+
+
+def _on_grid(
+    signals: tuple[Signal, Signal], times: Vector, rows: Rows, where: str, target: float
+) -> tuple[tuple[Signal, Signal], float]:
+    """Signals at regular times, and their sampling time: as they are where they are regular, else interpolated."""
+    found = _irregular(times, where)
+    if found is None:
+        return signals, _mean_step(times)
+    _require_bridgeable(times, rows, where, found[2])
+    return _interpolated(signals, times, target, found[2])
+
+
+def _long(records: list[Record], shortest: int, found: int, name: str) -> tuple[Record, ...]:
+    """The pieces of at least `shortest` samples; how many are left out is said."""
+    kept = tuple(record for record in records if len(record) >= shortest)
     if not kept:
-        longest = max(stop - start for start, stop in bounds)
+        longest = max(map(len, records))
         raise DataError(
             f"between missing values {name} has at most {longest} samples in a row, fewer than the {shortest} needed:"
             " shorten the washout, or repair the data"
         )
-    if len(kept) < len(bounds):
-        lost = sum(stop - start for start, stop in bounds) - sum(stop - start for start, stop in kept)
+    if len(kept) < found:
         warnings.warn(
-            f"{name}: {len(bounds) - len(kept)} of {len(bounds)} pieces between missing values are shorter than"
-            f" {shortest} samples and left out ({lost} samples)",
-            stacklevel=3,
+            f"{name}: {found - len(kept)} of {found} pieces between missing values are shorter than {shortest} samples"
+            " and left out",
+            stacklevel=4,
         )
     return kept
 
@@ -211,13 +223,14 @@ def _ratio(old: float, new: float) -> Fraction | None:
 
 
 def _interpolated(
-    signals: Sequence[Signal], times: Vector, target: float, usual: float
-) -> tuple[tuple[Signal, ...], float]:
+    signals: tuple[Signal, Signal], times: Vector, target: float, usual: float
+) -> tuple[tuple[Signal, Signal], float]:
     """Signals on a regular grid by linear interpolation: as fine as the data are, and a whole part of `target`."""
     fine = target / max(1, math.ceil(target / usual - JITTER))
     count = math.floor((times[-1] - times[0]) / fine * (1 + 1e-12)) + 1
     grid = times[0] + fine * np.arange(count)
-    return tuple(np.stack([np.interp(grid, times, column) for column in s.T], axis=1) for s in signals), fine
+    u, y = (np.stack([np.interp(grid, times, column) for column in signal.T], axis=1) for signal in signals)
+    return (u, y), fine
 
 
 def _require_bridgeable(times: Vector, rows: Rows, where: str, usual: float) -> None:
