@@ -1,5 +1,9 @@
 """The scikit-learn way: its own checks, pipelines and searches, and the promises of the certificate."""
 
+import subprocess
+import sys
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -45,7 +49,8 @@ def signals(rows=400, phase=0.0, outputs=1):
     ids=lambda value: type(value).__name__,
 )
 def test_the_checks_of_scikit_learn(estimator, exceptions):
-    with pytest.warns() if isinstance(estimator, CertifiedSearch) else np.errstate():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tiny data, and of checks that are skipped
         outcomes = check_estimator(estimator, expected_failed_checks=exceptions, on_fail=None)
     assert len(outcomes) > 30
     assert [o["check_name"] for o in outcomes if o["status"] == "failed"] == []
@@ -204,3 +209,9 @@ def test_metadata_are_routed():
         pipeline = make_pipeline(StandardScaler(), network).fit(X, y, groups=groups)
     apart = clone(network).fit(StandardScaler().fit_transform(X), y, groups=groups)
     assert (pipeline[-1].model_.readout == apart.model_.readout).all()
+
+
+def test_without_its_extra_the_estimators_name_it():
+    code = "import sys; sys.modules['sklearn'] = None\nimport echobound\nimport echobound.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'echobound[sklearn]'" in done.stderr.splitlines()[-1]

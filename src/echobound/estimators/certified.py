@@ -28,7 +28,7 @@ __all__ = ["CertifiedSearch"]
 class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Best of N draws of any estimator with a ``random_state``, certified: how unlikely it is that another does better.
 
-    Each draw is a clone with another random state, fitted on the first part of the data and scored on the rest. One
+    What the certificate calls a network is one draw. Each draw is a clone with another random state, fitted on the first part of the data and scored on the rest. One
     that cannot be fitted or scored counts with the worst score; none is drawn again.
 
     Parameters
@@ -155,7 +155,6 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return float(check_scoring(best, scoring=self.scoring)(best, X, y))
 
     def __sklearn_tags__(self) -> Any:
-
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
         tags.classifier_tags, tags.target_tags = inner.classifier_tags, inner.target_tags
