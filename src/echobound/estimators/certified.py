@@ -28,8 +28,8 @@ __all__ = ["CertifiedSearch"]
 class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Best of N draws of any estimator with a ``random_state``, certified: how unlikely it is that another does better.
 
-    What the certificate calls a network is one draw. Each draw is a clone with another random state, fitted on the first part of the data and scored on the rest. One
-    that cannot be fitted or scored counts with the worst score; none is drawn again.
+    What the certificate calls a network is one draw: a clone with another random state, fitted on the first part of the
+    data and scored on the rest. One that cannot be fitted or scored counts with the worst score; none is drawn again.
 
     Parameters
     ----------
