@@ -71,6 +71,7 @@ def printed(tmp_path_factory):
         ("simulate", ["one", "test.csv"], 0),
         ("simulate", ["growing", "long.csv"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
+        ("simulate", ["one", "test.csv", "val.csv"], 0),
         ("reproduce", ["--orders", "5,10", *few, "--data-seed", "0", "--run", "paper"], 0),
     ]  # fmt: skip
     found = {}
@@ -120,7 +121,12 @@ def test_what_the_page_says_of_the_values_holds(printed):
     ]
     assert printed["show"][-1]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][0]
-    with_outputs, _, to_file = printed["simulate"]
+    with_outputs, _, to_file, several = printed["simulate"]
+    assert [set(one) for one in several["experiments"]] == [
+        {"name", "samples", "first", "start", "scores", "outputs"}
+    ] * 2
+    assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
+    assert several["samples"] == sum(one["samples"] for one in several["experiments"])
     assert (with_outputs["first"], to_file["first"]) == (60, 0)
     assert len(with_outputs["outputs"]["pH"]) == with_outputs["samples"] == 190
     assert to_file["output"] == "simulated.csv"

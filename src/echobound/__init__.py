@@ -5,12 +5,14 @@ The public names follow the flow: records, what is drawn, the search, its certif
 
 from echobound.errors import EchoboundError  # isort: skip
 from echobound.scores import Score, register_score  # isort: skip
-from echobound.data import Record, read_csv, split  # isort: skip
+from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform, broad, paper  # isort: skip
+from echobound.network import from_reservoirpy  # isort: skip
 from echobound.scenario import Certificate  # isort: skip
 from echobound.campaign import RunFolder  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
+from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
 
 __all__ = [
@@ -26,10 +28,13 @@ __all__ = [
     "Score",
     "Uniform",
     "broad",
+    "compare",
+    "from_reservoirpy",
     "identify",
     "paper",
     "ph_experiment",
     "read_csv",
+    "read_records",
     "register_score",
     "split",
     "verify",

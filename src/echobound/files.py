@@ -15,16 +15,29 @@ import os
 import tempfile
 import tokenize
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.errors import DamagedFile, RunError
 
-__all__ = ["digest", "jsonable", "read_json", "read_npz", "write_json", "write_npz", "write_whole"]
+__all__ = [
+    "Member",
+    "digest",
+    "jsonable",
+    "npy_member",
+    "npz_members",
+    "read_json",
+    "read_npz",
+    "write_json",
+    "write_npz",
+    "write_whole",
+]
 
 HEADER = "header"
 
@@ -183,13 +196,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDAr
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise DamagedFile(path, part, "compressed, which echobound never writes")
     raw = io.BytesIO(archive.read(info))
-    try:
-        version = np.lib.format.read_magic(raw)
-        if version != (1, 0):
-            raise ValueError(f"format version {version}")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(raw)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        raise DamagedFile(path, part, f"bad header, {error}") from None
+    shape, fortran, dtype = _array_header(path, part, raw)
     if dtype.hasobject or dtype.kind not in "fiub":
         raise DamagedFile(path, part, f"numbers were expected, found {dtype}")
     size = math.prod(shape) * dtype.itemsize
@@ -200,3 +207,76 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDAr
         return array.reshape(shape, order="F" if fortran else "C")
     except (ValueError, OverflowError):  # (0, 2**62): no elements, and still too large
         raise DamagedFile(path, part, f"impossible shape {shape}") from None
+
+
+def _array_header(path: Path, part: str, raw: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    try:
+        version = np.lib.format.read_magic(raw)
+        if version != (1, 0):
+            raise ValueError(f"format version {version}")
+        return np.lib.format.read_array_header_1_0(raw)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
+        raise DamagedFile(path, part, f"bad header, {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """An array in a NumPy file that anybody may have written: what its header says, and how to open its content.
+
+    Parameters
+    ----------
+    name, shape, dtype, fortran
+        From the header, which agrees with the bytes that are there.
+    open
+        A stream of the array's bytes; nothing is allocated before they are read.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    open: Callable[[], IO[bytes]]
+
+
+def npz_members(path: Path) -> list[Member]:
+    """List the arrays of an NPZ file, compressed or not, with only their headers read; none is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [_listed(path, archive, info) for info in archive.infolist() if info.filename.endswith(".npy")]
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise DamagedFile(path, "archive", str(error)) from None
+
+
+def npy_member(path: Path) -> Member:
+    """The array of an NPY file, with only its header read."""
+    with path.open("rb") as stream:
+        return _checked(path, "array", stream, path.stat().st_size, lambda: path.open("rb"))
+
+
+def _listed(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    def reopen() -> IO[bytes]:
+        return zipfile.ZipFile(path).open(info.filename)
+
+    # Deflate cannot pack more than 1032 bytes into one: what promises more is no array, but a trap.
+    if info.file_size > 1032 * info.compress_size + 1024:
+        raise DamagedFile(path, f"array {info.filename}", f"{info.file_size} bytes cannot come out of it")
+    with archive.open(info) as stream:
+        return _checked(path, info.filename.removesuffix(".npy"), stream, info.file_size, reopen)
+
+
+def _checked(path: Path, name: str, stream: IO[bytes], size: int, reopen: Callable[[], IO[bytes]]) -> Member:
+    shape, fortran, dtype = _array_header(path, f"array {name}", stream)
+    start = stream.tell()
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size - start:
+        raise DamagedFile(
+            path,
+            f"array {name}",
+            f"its header promises {math.prod(shape) * dtype.itemsize} bytes, {size - start} are there",
+        )
+
+    def content() -> IO[bytes]:
+        opened = reopen()
+        opened.read(start)
+        return opened
+
+    return Member(name, shape, dtype, fortran, content)

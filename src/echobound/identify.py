@@ -213,7 +213,7 @@ def _experiments(
         kept, validation = split(last, validation=0.25)
         first = (*most, kept)
     second = as_records(validation, "validation")
-    third = (test,) if isinstance(test, Record) else tuple(test)
+    third = as_records(test, "test") if not isinstance(test, list | tuple) or len(test) else ()
     as_records((*first, *second, *third))  # they must have the same channels and sampling time
     if third:
         require_varying_outputs(third, washout, "test")

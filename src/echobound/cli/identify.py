@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from echobound.cli.reading import Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_files, said_of_reading
 from echobound.cli.show import print_result
 from echobound.cli.terminal import AsJson, Device, Quiet, print_json, progress, words
 
 if TYPE_CHECKING:
+    from echobound.data import Record
     from echobound.identify import Identification
 
 __all__ = ["register"]
@@ -67,11 +69,18 @@ def demo(
 
 
 def identify(
-    data: Annotated[list[str], typer.Argument(metavar="DATA.csv", help="Text table; several are several experiments.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel; several are several experiments."),
+    ],
     inputs: Annotated[str, typer.Option(help="Input columns, by name or number from 1, separated by commas.")],
     outputs: Annotated[str, typer.Option(help="Output columns, likewise.")],
-    sampling_time: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column of sample times in seconds.")] = None,
+    sampling_time: SamplingTime = None,
+    time: Time = None,
+    resample: Resample = None,
+    decimate: Decimate = None,
+    missing: Missing = "error",
+    sheet: Sheet = None,
     validation: Annotated[str | None, typer.Option(help="File(s) to pick the best network on.")] = None,
     test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
     law: Annotated[str, typer.Option(help="What is drawn: broad or paper.")] = "broad",
@@ -88,29 +97,33 @@ def identify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Identify a system from a table of its inputs and outputs, and certify the result.
+    """Identify a system from files of its inputs and outputs, and certify the result.
 
     Without --validation, the last 25 % of the data are held out to pick the best network on. The run folder holds the
     plan, the data, every network's scores, the model, the certificate and a page; the same command goes on with an
     interrupted run.
     """
-    from echobound.data import read_csv
     from echobound.identify import identify as run_identify
 
-    def read(files: list[str]) -> list[Any]:
-        return [read_csv(file, words(inputs), words(outputs), sampling_time=sampling_time, time=time) for file in files]
+    sampling: dict[str, Any] = {
+        "sampling_time": sampling_time,
+        "time": time,
+        "resample": resample,
+        "decimate": decimate,
+    }
+
+    def read(files: list[str]) -> list[Record]:
+        return read_files(files, inputs, outputs, **sampling, missing=missing, sheet=sheet, shortest=washout + 1)
 
     training = read(data)
-    chosen = []
-    if sampling_time is None and time is None:
-        chosen.append("no --sampling-time and no --time: one second between samples was assumed")
+    chosen = said_of_reading(training, data, **sampling)
     if validation is None:
         chosen.append(f"no --validation: the last 25 % of {training[-1].name} were held out to pick the network on")
     with progress("networks", quiet) as show:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
-            test=read(words(test)),
+            test=read(words(test)) if test else (),
             law=law,
             order=order,
             epsilon=epsilon,

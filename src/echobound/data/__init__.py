@@ -1,10 +1,13 @@
 """Records and what is done to them before a network sees them: reading, checks, scaling, splitting."""
 
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
-from echobound.data.reading import Table, read_csv, read_table
+from echobound.data.formats import read_table
+from echobound.data.reading import read_csv, read_records
 from echobound.data.record import Record, Signal, as_records
+from echobound.data.sampling import decimated, resampled
 from echobound.data.scaling import SCALINGS, Scaling
 from echobound.data.splitting import split
+from echobound.data.table import Table
 
 __all__ = [
     "SCALINGS",
@@ -13,9 +16,12 @@ __all__ = [
     "Signal",
     "Table",
     "as_records",
+    "decimated",
     "read_csv",
+    "read_records",
     "read_table",
     "require_longer_than_washout",
     "require_varying_outputs",
+    "resampled",
     "split",
 ]

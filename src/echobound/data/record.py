@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from echobound.errors import DataError
 from echobound.files import digest
 
-__all__ = ["Record", "Signal", "as_records"]
+__all__ = ["Record", "Signal", "as_records", "require_alike"]
 
 Signal = NDArray[np.float64]  # (time, channel)
 
@@ -24,7 +24,8 @@ class Record:
     Parameters
     ----------
     u, y
-        Signals ``(time, channel)``; one-dimensional arrays are one channel. Copied, and read-only afterwards.
+        Signals ``(time, channel)``; one-dimensional arrays are one channel. Copied, and read-only afterwards; an array
+        of doubles that is read-only already is taken as it is.
     sampling_time
         Seconds between samples.
     input_names, output_names
@@ -120,18 +121,48 @@ class Record:
         return digest(self.identity())
 
 
-def as_records(records: Record | Iterable[Record], what: str = "training") -> tuple[Record, ...]:
-    """Return one or several experiments as a tuple, after checking that they fit together.
+def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
+    """Return one or several experiments as a tuple of records, after checking that they fit together.
+
+    Parameters
+    ----------
+    records
+        A `Record`; a pair ``(u, y)`` of arrays, or of lists of arrays with one for each experiment; any object that
+        unpacks to ``u, y`` and has a ``sampling_time`` (and perhaps a ``name``); or a list of such.
+    what
+        What to call them in messages.
 
     Examples
     --------
     >>> one = Record(u=[0.0, 1.0], y=[0.0, 0.5])
-    >>> len(as_records([one, one]))
+    >>> len(as_records([one, (np.zeros(3), np.ones(3))]))
     2
     """
-    several = (records,) if isinstance(records, Record) else tuple(records)
-    if not several or not all(isinstance(record, Record) for record in several):
-        raise DataError(f"{what} data must be a Record or a non-empty list of Records")
+    if _are_lists(records):
+        several: tuple[Any, ...] = tuple(zip(*records, strict=True))
+    elif isinstance(records, Record) or _is_pair(records):
+        several = (records,)
+    else:
+        try:
+            several = tuple(records)
+        except TypeError:
+            several = ()
+    if not several or not all(isinstance(one, Record) or _is_pair(one) for one in several):
+        found = type(records).__name__ if not isinstance(records, list | tuple) else "a list of other things"
+        raise DataError(
+            f"{what} data must be a Record, a pair (u, y) of arrays, or a non-empty list of such, got {found}: read"
+            " files and frames with read_records, which asks for their columns"
+        )
+    made = tuple(
+        one if isinstance(one, Record) else _of_pair(one, f"{what} {i}" if len(several) > 1 else what)
+        for i, one in enumerate(several, start=1)
+    )
+    require_alike(made)
+    return made
+
+
+def require_alike(several: Sequence[Record]) -> None:
+    """Refuse experiments with different channels or sampling times."""
     first = several[0]
     for other in several[1:]:
         if other.input_names != first.input_names or other.output_names != first.output_names:
@@ -144,7 +175,33 @@ def as_records(records: Record | Iterable[Record], what: str = "training") -> tu
                 f"the experiments must have one sampling time: {first.name} has {first.sampling_time} s,"
                 f" {other.name} has {other.sampling_time} s: resample one of them"
             )
-    return several
+
+
+def _is_pair(data: object) -> bool:
+    """Whether it is a tuple of two arrays, or unpacks to u and y and says its sampling time."""
+    if isinstance(data, tuple):
+        return len(data) == 2 and not any(isinstance(one, Record | tuple | str) or _is_pair(one) for one in data)
+    return hasattr(data, "sampling_time") and not isinstance(data, Record)
+
+
+def _are_lists(data: object) -> bool:
+    """Whether it is a list of input arrays and a list of as many output arrays, one for each experiment."""
+    if not isinstance(data, tuple) or len(data) != 2 or not all(isinstance(side, list) for side in data):
+        return False
+    return len(data[0]) == len(data[1]) and all(isinstance(one, np.ndarray) for side in data for one in side)
+
+
+def _of_pair(data: Any, name: str) -> Record:
+    try:
+        u, y = data
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name}: an experiment must unpack to u, y, but a {type(data).__name__} does not: give a Record or (u, y)"
+        ) from None
+    period = getattr(data, "sampling_time", None)
+    if period is not None and not isinstance(period, int | float | np.number):
+        raise DataError(f"the sampling time of {name} must be a number of seconds, got {period!r:.40}")
+    return Record(u, y, 1.0 if period is None else float(period), name=str(getattr(data, "name", None) or name))
 
 
 def _channels(record: Record) -> str:
@@ -153,15 +210,28 @@ def _channels(record: Record) -> str:
 
 def _signal(values: ArrayLike, what: str) -> Signal:
     try:
-        array = np.array(values, dtype=np.float64, order="C")
+        if np.asarray(values).dtype.kind == "c":
+            raise TypeError("they are complex, so give real and imaginary part as channels")
+        # Copied, unless nobody can write to it any more: what a reader has made is not needed twice.
+        array = np.array(values, dtype=np.float64, order="C", copy=None if _is_frozen(values) else True)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers: {error}") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.size == 0:
         raise DataError(f"{what} must be a non-empty array (time, channel), got shape {array.shape}")
+    part = isinstance(values, np.ndarray) and not values.flags.writeable  # of a record that was checked
+    if array.shape[1] > array.shape[0] > 1 and not part:
+        raise DataError(
+            f"{what} have more channels than samples, shape {array.shape}: an array (time, channel) is needed, so"
+            " transpose it"
+        )
     array.flags.writeable = False
     return array
+
+
+def _is_frozen(values: object) -> bool:
+    return isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
 
 
 def _require_finite(signal: Signal, names: Sequence[str], where: str) -> None:

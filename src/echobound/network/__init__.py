@@ -1,6 +1,7 @@
 """What is drawn (ReservoirLaw), one draw (Reservoir), its readout (least squares) and the model (EchoStateNetwork)."""
 
 from echobound.network.distribution import Choice, LogUniform, Uniform
+from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import ReservoirLaw, broad, get_law, paper
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, draw_reservoir
@@ -15,6 +16,7 @@ __all__ = [
     "Uniform",
     "broad",
     "draw_reservoir",
+    "from_reservoirpy",
     "get_law",
     "paper",
 ]

@@ -69,6 +69,9 @@ class EchoStateNetwork:
         Mean output of the training data: where a simulation without measured outputs starts.
     origin
         Law, seed, stream, family, index and ridge: from which the network can be drawn again.
+    late_readout
+        Whether the readout of sample k sees the state that u(k) has entered already, as in reservoirpy; ours sees the
+        one before.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class EchoStateNetwork:
     output_units: tuple[str, ...]
     training_mean: NDArray[np.float64]
     origin: Mapping[str, Any] = field(default_factory=dict)
+    late_readout: bool = False
 
     @property
     def order(self) -> int:
@@ -140,12 +144,12 @@ class EchoStateNetwork:
         else:
             initial, washout = self.training_mean[None], 0
             start = "free run from the training mean of the outputs"
-        y = self.scaling.outputs(self._outputs(initial))
         if washout >= len(u):
             raise DataError(f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer")
         # Without measured outputs the state has no washout to settle in: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
-        scaled = free_run(self.reservoir, self.readout, self.scaling.inputs(u), y, washout, padding)
+        signals = self._scaled(u, self._outputs(initial))
+        scaled = free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
         return Simulation(self.scaling.outputs_back(scaled), washout, start)
 
     def predict(self, record: Record, horizon: int = 1, washout: int | None = None) -> Simulation:
@@ -154,8 +158,8 @@ class EchoStateNetwork:
         if horizon < 1:
             raise InputError(f"the horizon must be at least 1 sample, got {horizon}")
         require_longer_than_washout(record, washout, "predicted")
-        u, y = self.scaling.inputs(self._inputs(record)), self.scaling.outputs(self._outputs(record.y))
-        scaled = predictions(self.reservoir, self.readout, u, y, washout, horizon, self.padding)
+        signals = self._scaled(self._inputs(record), self._outputs(record.y))
+        scaled = predictions(self.reservoir, self.readout, *signals, washout + self.late_readout, horizon, self.padding)
         return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
 
     def respond(self, records: Sequence[Record], horizon: int | None = None) -> tuple[Signal, Signal]:
@@ -166,6 +170,15 @@ class EchoStateNetwork:
         runs = [self.simulate(r) if horizon is None else self.predict(r, horizon) for r in records]
         measured = [record.y[run.first :] for record, run in zip(records, runs, strict=True)]
         return np.concatenate(measured), np.concatenate([run.y for run in runs])
+
+    def _scaled(self, u: Signal, y: Signal) -> tuple[Signal, Signal]:
+        """Inputs and outputs in scaled units, and in the time of the state equation.
+
+        A late readout of sample k is one that sees x(k+1): the same network, with its outputs one sample later.
+        """
+        if self.late_readout:
+            u, y = np.concatenate([u, u[-1:]]), np.concatenate([self.training_mean[None], y])
+        return self.scaling.inputs(u), self.scaling.outputs(y)
 
     def _inputs(self, inputs: Record | ArrayLike) -> Signal:
         return _channels(inputs.u if isinstance(inputs, Record) else inputs, self.input_names, "input")
@@ -182,6 +195,7 @@ class EchoStateNetwork:
             "hyper": asdict(self.reservoir.hyper),
             "scaling": self.scaling.kind,
             "origin": dict(self.origin),
+            **({"late_readout": True} if self.late_readout else {}),
         }
         arrays = {name: getattr(self.reservoir, name) for name in ARRAYS}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.to_arrays().items()}
@@ -216,6 +230,7 @@ class EchoStateNetwork:
                 ),
                 training_mean=arrays["training_mean"],
                 origin=header["origin"],
+                late_readout=bool(header.get("late_readout", False)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(path, "header", f"not a complete model, {error}") from None

@@ -1,0 +1,74 @@
+"""The options by which commands read data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from echobound.cli.terminal import words
+
+if TYPE_CHECKING:
+    from echobound.data import Record
+
+__all__ = ["Decimate", "Missing", "Resample", "SamplingTime", "Sheet", "Time", "read_files", "said_of_reading"]
+
+SamplingTime = Annotated[float | None, typer.Option(help="Seconds between samples.")]
+Time = Annotated[str | None, typer.Option(help="Column of sample times, in seconds or as time stamps.")]
+Resample = Annotated[float | None, typer.Option(help="New sampling time in seconds, anti-aliased.")]
+Decimate = Annotated[int | None, typer.Option(help="Keep every k-th sample, anti-aliased.")]
+Missing = Annotated[str, typer.Option(help="Missing values: error, or split into separate experiments there.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file.")]
+
+
+def read_files(
+    files: list[str],
+    inputs: str,
+    outputs: str,
+    *,
+    sampling_time: float | None,
+    time: str | None,
+    resample: float | None,
+    decimate: int | None,
+    missing: str,
+    sheet: str | None,
+    shortest: int = 2,
+) -> list[Record]:
+    """Read files as experiments."""
+    from echobound.data import read_records
+
+    return list(
+        read_records(
+            files,
+            words(inputs),
+            words(outputs),
+            sampling_time=sampling_time,
+            time=time,
+            resample=resample,
+            decimate=decimate,
+            missing=missing,
+            sheet=sheet,
+            shortest=shortest,
+        )
+    )
+
+
+def said_of_reading(
+    records: list[Record],
+    files: list[str],
+    *,
+    sampling_time: float | None,
+    time: str | None,
+    resample: float | None,
+    decimate: int | None,
+) -> list[str]:
+    """What a reader should know about the records, a sentence each."""
+    said = []
+    if sampling_time is None and time is None:
+        said.append("no --sampling-time and no --time: one second between samples was assumed")
+    if resample is not None or decimate is not None:
+        how = f"--resample {resample:g}" if resample is not None else f"--decimate {decimate}"
+        said.append(f"{how}: the sampling time is {records[0].sampling_time:g} s, behind an anti-aliasing filter")
+    if len(records) > len(files):
+        said.append(f"--missing split: {len(files)} file{'s' * (len(files) > 1)} gave {len(records)} experiments")
+    return said

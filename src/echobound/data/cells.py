@@ -1,0 +1,251 @@
+"""Cells to numbers: rows of text, from a text file or a spreadsheet, become arrays a chunk at a time.
+
+The numbers are those of Python's ``float``, correctly rounded, so the digest of a record does not depend on the
+version of a parser. What is kept is the result and one chunk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+
+from echobound.data.table import Faults, Groups, Loaded, RowNumbers, Table, one_line
+from echobound.errors import DataError
+
+__all__ = ["RowSource", "is_missing", "is_number", "table_of_rows"]
+
+CHUNK = 8192  # rows
+WORDS_FOR_MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none", "missing", "?", "-"))
+Row = tuple[list[str], int]  # its cells, and its number
+
+
+@dataclass(frozen=True, eq=False)
+class RowSource:
+    """Rows of cells that can be gone through again and again.
+
+    Parameters
+    ----------
+    name
+        What to call it in messages.
+    rows
+        Starts a pass over the rows.
+    expected
+        About how many there are.
+    plain
+        Whether no cell holds a decimal comma, nor an underscore (which Python takes in numbers).
+    decimal_comma
+        Whether ``1,5`` may be a number.
+    """
+
+    name: str
+    rows: Callable[[], Iterable[Row]]
+    expected: int
+    plain: bool
+    decimal_comma: bool
+
+
+def is_number(cell: str, comma: bool = False) -> bool:
+    """Whether a cell is a number (NaN and infinities count)."""
+    return _number(cell, comma) is not None
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no value.
+
+    Examples
+    --------
+    >>> is_missing(" NaN "), is_missing(""), is_missing("0")
+    (True, True, False)
+    """
+    return cell.strip().lower() in WORDS_FOR_MISSING
+
+
+def table_of_rows(source: RowSource) -> Table:
+    """Return the table whose first row is a header, if none of its cells is a number or a time stamp."""
+    first, row = next(((stripped, n) for cells, n in source.rows() if any(stripped := _stripped(cells))), ([], 0))
+    if not first:
+        raise DataError(f"{source.name} is empty: rows of numbers are needed")
+    numeric = [is_number(cell, source.decimal_comma) or _stamp(cell) is not None for cell in first if cell]
+    if any(numeric) and not all(numeric):
+        raise DataError(
+            f"row {row} of {source.name} mixes text and numbers, so it is neither a header nor a sample: name every"
+            " column there, or make all its cells numbers; if each row is a channel, transpose the table"
+        )
+    header = not any(numeric)
+    columns = tuple(one_line(cell) if header and cell else f"column {i}" for i, cell in enumerate(first, start=1))
+
+    def load(groups: Groups, time: int | None) -> Loaded:
+        return _Loading(source, len(columns), header, groups, time).result()
+
+    return Table(source.name, columns, load, header=header)
+
+
+def _stripped(cells: Iterable[str]) -> list[str]:
+    """Cells without blanks around them, and without the empty ones at the end of a row."""
+    stripped = [cell.strip("\x1a \t\n") for cell in cells]
+    while len(stripped) > 1 and not stripped[-1]:
+        stripped.pop()
+    return stripped
+
+
+def _number(cell: str, comma: bool) -> float | None:
+    try:
+        # Python's float takes 1_000 as well, which in a file is no number.
+        return None if "_" in cell else float(cell.replace(",", ".") if comma else cell)
+    except ValueError:
+        return None
+
+
+def _stamp(cell: str) -> datetime | None:
+    """A time stamp of ISO 8601, with its date; ``20240501`` is a number."""
+    try:
+        return datetime.fromisoformat(cell) if "-" in cell[1:] else None
+    except ValueError:
+        return None
+
+
+class _Clock:
+    """Cells of a time column to seconds: numbers as they are, time stamps from the first one on."""
+
+    def __init__(self) -> None:
+        self._origin: datetime | None = None
+        self._read: Callable[[str], float] | None = None
+
+    def __call__(self, cell: str) -> float:
+        """Raise ValueError where it cannot."""
+        if self._read is None:
+            self._origin = _stamp(cell.strip())
+            self._read = float if self._origin is None else self._since
+        return self._read(cell)
+
+    def _since(self, cell: str) -> float:
+        found = _stamp(cell.strip())
+        if found is None or self._origin is None or (found.tzinfo is None) != (self._origin.tzinfo is None):
+            raise ValueError(cell)
+        return (found - self._origin).total_seconds()
+
+
+@dataclass
+class _Commas:
+    """The decimal commas of a column, which are none if there are decimal points as well."""
+
+    count: int = 0
+    first: tuple[int, str] = (0, "")
+    points: bool = False
+    samples: list[int] = field(default_factory=list)
+
+
+class _Loading:
+    """One pass over the rows: chunks that hold nothing but numbers go quickly, the others cell by cell."""
+
+    def __init__(self, source: RowSource, width: int, header: bool, groups: Groups, time: int | None) -> None:
+        self.source, self.width, self.header, self.time = source, width, header, time
+        self.length = 0
+        self.arrays = [np.empty((max(source.expected, 1), len(group))) for group in groups]
+        self.targets = [(p, a, c) for a, group in enumerate(groups) for c, p in enumerate(group)]
+        if time is not None:
+            self.targets.append((time, len(self.arrays), 0))
+            self.arrays.append(np.empty((max(source.expected, 1), 1)))
+        self.rows, self.clock = RowNumbers(), _Clock()
+        self.faults = {position: Faults() for position, _, _ in self.targets}
+        self.commas = {position: _Commas() for position, _, _ in self.targets}
+        self.pending: list[int] = []  # rows of separators only, as spreadsheets leave them at the end
+
+    def result(self) -> Loaded:
+        rows = iter(self.source.rows())
+        if self.header:
+            next((cells for cells, _ in rows if any(_stripped(cells))), None)
+        quick = self.source.plain and self.header  # what a header holds is not counted, and the first row may be one
+        while chunk := list(itertools.islice(rows, CHUNK)):
+            self._reserve(len(chunk) + len(self.pending))
+            if self.pending or not quick or not self._quickly(chunk):
+                self._carefully(chunk)
+            quick = self.source.plain
+        if not self.length:
+            what = "has a header and no samples" if self.header else "is empty"
+            raise DataError(f"{self.source.name} {what}: rows of numbers are needed")
+        for position, commas in self.commas.items():
+            # A column with points in it has decimal points, so a comma there is something else.
+            if commas.count and commas.points:
+                self.faults[position].add(*commas.first, missing=False, count=commas.count)
+        for array in self.arrays:  # in place: no second array of this size
+            array.resize((self.length, array.shape[1]), refcheck=False)
+        times = None if self.time is None else self.arrays.pop()[:, 0]
+        return Loaded(self.arrays, times, self.faults, self.rows)
+
+    def _reserve(self, more: int) -> None:
+        for array in self.arrays:
+            if self.length + more > len(array):
+                array.resize((self.length + self.length // 4 + more, array.shape[1]), refcheck=False)
+
+    def _quickly(self, chunk: Sequence[Row]) -> bool:
+        """Take over a chunk if all of it is as it should be; else say so, with nothing done."""
+        first, last = chunk[0][1], chunk[-1][1]
+        if last - first != len(chunk) - 1 or max(len(cells) for cells, _ in chunk) > self.width:
+            return False
+        end = self.length + len(chunk)
+        try:
+            for position, array, channel in self.targets:
+                read = self.clock if position == self.time and array == len(self.arrays) - 1 else float
+                into = self.arrays[array][self.length : end, channel]
+                into[:] = [read(cells[position]) for cells, _ in chunk]
+                if not np.isfinite(into).all():
+                    return False
+        except (ValueError, IndexError):
+            return False
+        if not self.targets and not all(any(cells) for cells, _ in chunk):
+            return False
+        self.rows.add(self.length, first)
+        self.length = end
+        return True
+
+    def _carefully(self, chunk: Iterable[Row]) -> None:
+        for cells, number in chunk:
+            stripped = _stripped(cells)
+            if not any(stripped):
+                if len(cells) > 1:
+                    self.pending.append(number)
+                continue
+            if len(stripped) > self.width:
+                raise DataError(
+                    f"row {number} of {self.source.name} has {len(stripped)} cells, but its first row has"
+                    f" {self.width}: every column needs a place in the first row"
+                )
+            for blank in self.pending:
+                self._sample([], blank)
+            self.pending.clear()
+            self._sample(stripped, number)
+
+    def _sample(self, cells: Sequence[str], number: int) -> None:
+        self._reserve(1)
+        self.rows.add(self.length, number)
+        for position, array, channel in self.targets:
+            cell = cells[position] if position < len(cells) else ""
+            is_time = position == self.time and array == len(self.arrays) - 1
+            value = self._value(position, cell, is_time)
+            if not math.isfinite(value):
+                self.faults[position].add(self.length, cell, is_missing(cell))
+                value = math.nan
+            self.arrays[array][self.length, channel] = value
+        self.length += 1
+
+    def _value(self, position: int, cell: str, is_time: bool) -> float:
+        commas = self.commas[position]
+        commas.points = commas.points or "." in cell
+        try:
+            if is_missing(cell) or "_" in cell:
+                return math.nan
+            if not (self.source.decimal_comma and "," in cell):
+                return self.clock(cell) if is_time else float(cell)
+            value = float(cell.replace(",", "."))
+        except ValueError:
+            return math.nan
+        commas.count += 1
+        if commas.count == 1:
+            commas.first = self.length, cell
+        return value

@@ -1,0 +1,321 @@
+"""Table: named columns of a file or a frame, turned into records; every refusal names its column and row.
+
+A file format, a frame and an array are each another way to make a `Table`: its names, and a function that loads
+columns as numbers. Nothing is loaded before columns are asked for, and then only those.
+"""
+
+from __future__ import annotations
+
+import bisect
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.data.record import Record, Signal
+from echobound.data.sampling import REPAIR, pieces
+from echobound.errors import DataError
+
+__all__ = [
+    "Column",
+    "Faults",
+    "Groups",
+    "Loaded",
+    "RowNumbers",
+    "Table",
+    "Target",
+    "load_columns",
+    "one_line",
+]
+
+Column = str | int  # by name, or by number from 1
+Vector = NDArray[np.float64]  # (time,)
+MISSING = ("error", "split")
+"""What to do about missing values: refuse them, or split the record there."""
+NAMED = 5  # rows of bad cells that a message lists
+
+
+class RowNumbers:
+    """Number of each sample's row in its file; only where the count jumps is anything stored.
+
+    Examples
+    --------
+    >>> rows = RowNumbers()
+    >>> rows.add(0, 2), rows.add(1, 3), rows.add(2, 7)
+    (None, None, None)
+    >>> rows[1], rows[2], rows[4]
+    (3, 7, 9)
+    """
+
+    def __init__(self) -> None:
+        self._samples, self._rows = array("q"), array("q")
+
+    def add(self, sample: int, row: int) -> None:
+        """Say that `sample`, and the samples after it until the next call, count on from `row`."""
+        if not self._samples or row - sample != self._rows[-1] - self._samples[-1]:
+            self._samples.append(sample)
+            self._rows.append(row)
+
+    def __getitem__(self, sample: int) -> int:
+        if not self._samples:
+            return sample + 1
+        at = bisect.bisect_right(self._samples, sample) - 1
+        return self._rows[at] + sample - self._samples[at]
+
+
+@dataclass
+class Faults:
+    """The cells of one column that are no finite numbers: how many, where the first ones are, and what they hold.
+
+    A cell is *missing* if it is empty or says so, else it is *wrong* (text, an infinity).
+    """
+
+    samples: list[int] = field(default_factory=list)
+    count: int = 0
+    first: tuple[int, str] = (0, "")
+    wrong: tuple[int, str] | None = None
+
+    def add(self, sample: int, text: str, missing: bool, count: int = 1) -> None:
+        """Count a cell."""
+        if not self.count or sample < self.first[0]:
+            self.first = sample, text
+        self.count += count
+        if len(self.samples) < NAMED:
+            self.samples.append(sample)
+        if not missing and (self.wrong is None or sample < self.wrong[0]):
+            self.wrong = sample, text
+
+    @classmethod
+    def among(cls, values: Vector) -> Faults:
+        """Those of a column that came as numbers."""
+        faults = cls()
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = values.sum()
+        if not np.isfinite(total):  # no array as long as the column, unless there is something to find
+            bad = np.flatnonzero(~np.isfinite(values))
+            for sample in bad[:NAMED]:
+                faults.add(int(sample), str(values[sample]), bool(np.isnan(values[sample])))
+            faults.count = len(bad)
+            infinite = bad[np.isinf(values[bad])]
+            if len(infinite):
+                faults.wrong = int(infinite[0]), str(values[infinite[0]])
+        return faults
+
+
+Groups = Sequence[Sequence[int]]  # positions of columns that come as one array
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Columns as numbers, NaN where a cell is none: an array for each group, the times, what is at fault, and rows."""
+
+    signals: list[Signal]
+    times: Vector | None
+    faults: dict[int, Faults]
+    rows: RowNumbers
+
+
+Load = Callable[[Groups, int | None], Loaded]
+
+
+Target = tuple[int, Vector, bool]  # position of a column, the array to write it into, whether it is the time
+
+
+def load_columns(groups: Groups, time: int | None, length: int, fill: Callable[[Sequence[Target]], None]) -> Loaded:
+    """Load columns that come as numbers: `fill` writes them into the arrays that it is given.
+
+    Only the result is allocated here, so `fill` decides what reading costs beyond it.
+    """
+    signals = [np.empty((length, len(group))) for group in groups]
+    times = None if time is None else np.empty(length)
+    targets = [(p, s[:, c], False) for group, s in zip(groups, signals, strict=True) for c, p in enumerate(group)]
+    if time is not None and times is not None:
+        targets.append((time, times, True))
+    fill(targets)
+    return Loaded(signals, times, {p: Faults.among(into) for p, into, _ in targets}, RowNumbers())
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name, loaded as numbers when they are used; the others may hold anything.
+
+    Parameters
+    ----------
+    source
+        What to call it in messages.
+    columns
+        Names of the columns: a header, or ``column 1``, ``column 2``, ... without one.
+    load
+        ``load(groups, time)`` gives an array ``(time, channel)`` for each group of positions, and the time column if
+        the position of one is given.
+    several
+        Names that stand for several columns: a matrix among the variables of a file.
+    others
+        What else is there and cannot be a column: name and what it is.
+    kind
+        What its columns are called: ``"column"``, or ``"variable"``.
+
+    Examples
+    --------
+    >>> from echobound.data.frames import table_of_array
+    >>> table = table_of_array(np.array([[0.0, 1.5, 0.0], [10.0, 2.0, 0.4], [20.0, 2.5, 0.6]]), "tank")
+    >>> table.signal([2, "column 3"]).tolist()
+    [[1.5, 0.0], [2.0, 0.4], [2.5, 0.6]]
+    >>> table.record(inputs=2, outputs=3, time=1).sampling_time
+    10.0
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    load: Load
+    several: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "column"
+    header: bool = True
+
+    def names(self, columns: Column | Iterable[Column]) -> tuple[str, ...]:
+        """Return the names of columns given by name or by number from 1."""
+        return tuple(self.columns[i] for i in self.positions(columns))
+
+    def signal(self, columns: Column | Iterable[Column]) -> Signal:
+        """Return columns as numbers, ``(time, channel)``; refuse text, NaN, infinities and empty cells in them."""
+        positions = self.positions(columns)
+        loaded = self.load([positions], None)
+        self._require_numbers(positions, loaded, missing="error")
+        return loaded.signals[0]
+
+    def record(
+        self,
+        inputs: Column | Iterable[Column],
+        outputs: Column | Iterable[Column],
+        *,
+        sampling_time: float | None = None,
+        time: Column | None = None,
+        name: str | None = None,
+    ) -> Record:
+        """Return a record; the parameters are those of `read_csv`."""
+        [record] = self.records(inputs, outputs, sampling_time=sampling_time, time=time, name=name)
+        return record
+
+    def records(
+        self,
+        inputs: Column | Iterable[Column],
+        outputs: Column | Iterable[Column] | None,
+        *,
+        sampling_time: float | None = None,
+        time: Column | None = None,
+        missing: str = "error",
+        shortest: int = 2,
+        resample: float | None = None,
+        decimate: int | None = None,
+        name: str | None = None,
+    ) -> tuple[Record, ...]:
+        """Return one record, or several where missing values split it; the parameters are those of `read_records`.
+
+        Without outputs (None), for a simulation, those of the record are its inputs again.
+        """
+        if missing not in MISSING:
+            raise DataError(f"missing values: one of {', '.join(MISSING)} was expected, got {missing!r}")
+        sides = {"input": self.positions(inputs)}
+        if outputs is not None:
+            sides["output"] = self.positions(outputs)
+        for side, found in sides.items():
+            if not found:
+                raise DataError(f"a record needs at least one {side} column: {self._there_are()}")
+        clock = None if time is None else self._position(time)
+        used = [*(i for found in sides.values() for i in found), *([] if clock is None else [clock])]
+        twice = [self.columns[i] for i in used if used.count(i) > 1]
+        if twice:
+            raise DataError(
+                f"{self.kind} {twice[0]!r} of {self.source} is asked for twice: each is an input, an output or the time"
+            )
+        # Inputs and outputs are arrays of their own, so that a record can take them without copying.
+        loaded = self.load(list(sides.values()), clock)
+        u, y = loaded.signals[0], loaded.signals[-1]
+        if not self.header and len(self.columns) > len(u):
+            raise DataError(
+                f"{self.source} has {len(u)} rows and {len(self.columns)} columns without names: a row for each sample"
+                " and a column for each channel are needed, so transpose it"
+            )
+        self._require_numbers(used, loaded, missing)
+        where = None if clock is None else f"time {self.kind} {self.columns[clock]!r} of {self.source}"
+        return pieces(
+            u,
+            y,
+            loaded.times,
+            loaded.rows,
+            where=where,
+            split=missing == "split",
+            shortest=shortest,
+            sampling_time=sampling_time,
+            resample=resample,
+            decimate=decimate,
+            input_names=tuple(self.columns[i] for i in sides["input"]),
+            output_names=tuple(self.columns[i] for i in sides.get("output", sides["input"])),
+            name=name or self.source,
+        )
+
+    def positions(self, columns: Column | Iterable[Column]) -> list[int]:
+        """Return where columns stand that are given by name or by number from 1; a matrix has several."""
+        found: list[int] = []
+        for column in _listed(columns):
+            whole = self.several.get(column) if isinstance(column, str) else None
+            found += [self._position(column)] if whole is None else whole
+        return found
+
+    def _require_numbers(self, positions: Iterable[int], loaded: Loaded, missing: str) -> None:
+        rows = loaded.rows
+        for position in positions:
+            fault = loaded.faults.get(position)
+            if fault is None or not fault.count or (missing == "split" and fault.wrong is None):
+                continue
+            sample, text = fault.first if missing == "error" or fault.wrong is None else fault.wrong
+            found = f"holds {text[:40]!r}" if text else "is empty"
+            more, remedy = "", REPAIR
+            if fault.count > 1 and missing == "error":
+                shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
+                dots = ", ..." if fault.count > len(fault.samples) else ""
+                more = f" ({fault.count} such cells in all: rows {shown}{dots})"
+            if fault.wrong is None:
+                remedy += ", or split the record at missing values (missing='split', --missing split)"
+            raise DataError(
+                f"{self.kind} {self.columns[position]!r} of {self.source} {found} in row {rows[sample]}{more}:"
+                f" finite numbers are needed everywhere, so {remedy}"
+            )
+
+    def _there_are(self) -> str:
+        shown = ", ".join(self.columns[:30])
+        more = f" and {len(self.columns) - 30} more" if len(self.columns) > 30 else ""
+        text = f"{self.source} has the {self.kind}s {shown}{more}" if self.columns else f"{self.source} has none"
+        if self.others:
+            text += f"; besides them {', '.join(f'{name} ({what})' for name, what in list(self.others.items())[:10])}"
+        return text
+
+    def _position(self, column: Column) -> int:
+        name = one_line(str(column))
+        same = [i for i, known in enumerate(self.columns) if known == name and not isinstance(column, int)]
+        if len(same) > 1:
+            numbers = " and ".join(str(i + 1) for i in same)
+            raise DataError(
+                f"{self.source} has several {self.kind}s named {name!r}: say which by its number, {numbers}"
+            )
+        if same:
+            return same[0]
+        if name in self.others:
+            raise DataError(
+                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: a number for each sample is needed"
+            )
+        if name.isdecimal() and 1 <= int(name) <= len(self.columns):
+            return int(name) - 1
+        raise DataError(f"there is no {self.kind} {name!r}: {self._there_are()}; give a name or a number from 1")
+
+
+def one_line(name: str) -> str:
+    """Spreadsheets put line breaks into names; messages and axes are better without."""
+    return " ".join(name.split())
+
+
+def _listed(columns: Column | Iterable[Column]) -> tuple[Column, ...]:
+    return (columns,) if isinstance(columns, str | int) else tuple(columns)

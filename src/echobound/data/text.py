@@ -1,0 +1,116 @@
+"""Text tables: encoding, separator and header found by looking."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from echobound.data.cells import Row, RowSource, table_of_rows
+from echobound.data.table import Table
+from echobound.errors import DataError
+
+__all__ = ["read_text"]
+
+TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a ended them under DOS
+BLOCK = 1 << 20  # bytes looked at together
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """What a first pass over the bytes tells."""
+
+    encoding: str
+    lines: int
+    underscores: int
+    commas: int
+
+
+def read_text(path: Path) -> Table:
+    """Read a text table; see `read_table`."""
+    survey = _survey(path)
+    start, first, separator = _head(path, survey.encoding)
+    inside = [line for line in first if line.strip()]
+    plain = survey.underscores == sum(line.count("_") for line in inside) and (
+        separator == "," or survey.commas == sum(line.count(",") for line in inside)
+    )
+
+    def rows() -> Iterator[Row]:
+        with path.open(encoding=survey.encoding, errors="replace") as file:
+            for _ in range(start):
+                next(file)
+            lines: Iterable[str] = file
+            if separator == " ":
+                lines = (line.strip().replace("\t", " ") + "\n" for line in file)
+            reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+            try:
+                for cells in reader:
+                    yield cells, start + reader.line_num
+            except csv.Error as error:
+                raise DataError(f"{path.name} is not a table of numbers ({error}): give a CSV file") from None
+
+    return table_of_rows(RowSource(path.name, rows, survey.lines - start, plain, separator != ","))
+
+
+def _survey(path: Path) -> _Survey:
+    """Encoding, and counts by which the reading goes quickly; a block at a time."""
+    with path.open("rb") as file:
+        head = file.read(2)
+        wide = head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        file.seek(0)
+        decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
+        encoding = "utf-16" if wide else "utf-8-sig"
+        lines = underscores = commas = 0
+        ended = False  # the block before ended with \r
+        while raw := file.read(BLOCK):
+            if not wide and raw.translate(None, delete=TEXT_CONTROLS + bytes(range(32, 256))):
+                raise DataError(
+                    f"{path.name} is a binary file of a kind that cannot be read here: give a text table, Parquet,"
+                    " MATLAB .mat, NPZ or Excel .xlsx, or export it as CSV"
+                )
+            try:
+                text = decoder.decode(raw)
+            except UnicodeDecodeError:
+                if wide:
+                    raise DataError(f"{path.name} begins as UTF-16 text but does not go on so: is it whole?") from None
+                encoding, decoder = "latin-1", codecs.getincrementaldecoder("latin-1")()
+                text = decoder.decode(raw)
+            lines += text.count("\n") + text.count("\r") - text.count("\r\n") - (ended and text.startswith("\n"))
+            ended = text.endswith("\r")
+            underscores += text.count("_")
+            commas += text.count(",")
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            if wide:
+                raise DataError(f"{path.name} begins as UTF-16 text but ends within a letter: is it whole?") from None
+            encoding = "latin-1"
+    return _Survey(encoding, lines + 1, underscores, commas)
+
+
+def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:
+    """Number of lines before the table, the lines up to its first row, and what separates its cells."""
+    with path.open(encoding=encoding, errors="replace") as file:
+        seen: list[str] = []
+        for line in file:
+            seen.append(line)
+            if line.strip() and line.lstrip()[0] not in "#%":
+                start = len(seen) - 1
+                break
+        else:
+            start = len(seen)
+        following = seen[start : start + 1] + [line for line, _ in zip(file, range(99), strict=False)]
+    return start, seen, _separator([line for line in following if line.strip()][:2])
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """Return what separates cells, judged by a sample where there is one: names may hold anything."""
+    sample = re.sub(r'"[^"]*"', "", lines[-1]) if lines else ""
+    for candidate in ";\t,":
+        if candidate in sample:
+            return candidate
+    # A single column: its header may hold spaces.
+    return " " if len(sample.split()) > 1 else ","

@@ -1,0 +1,282 @@
+"""Variables of MATLAB .mat and NumPy .npz files as tables: a vector is a column, a matrix several."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.data.table import Groups, Loaded, Table, Target, load_columns
+from echobound.errors import DamagedFile, DataError, MissingExtra
+from echobound.files import Member, npy_member, npz_members
+
+__all__ = ["read_mat", "read_npy", "read_npz_table"]
+
+Vector = NDArray[np.float64]  # (time,)
+BLOCK = 65536  # samples converted together
+NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
+
+Wanted = Sequence[tuple[int, Vector]]  # columns of a variable, and the arrays to write them into
+Fill = Callable[[Wanted], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A variable of a file: its name, its shape, and how to write columns of it into arrays.
+
+    `fill` is None where it cannot be a signal; then `what` says what it is.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    what: str
+    fill: Fill | None
+
+    @property
+    def columns(self) -> int:
+        """Number of channels; a row vector is a column, as MATLAB users make them."""
+        return 1 if len(self.shape) == 1 or 1 in self.shape else self.shape[1]
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return max(self.shape) if self.columns == 1 else self.shape[0]
+
+    @property
+    def excuse(self) -> str:
+        """Why it cannot be a column; empty if it can."""
+        size = "x".join(map(str, self.shape))
+        if self.fill is None:
+            return f"{self.what}, {size}"
+        if len(self.shape) > 2:
+            return f"an array with {len(self.shape)} axes, {size}"
+        if not all(self.shape):
+            return "empty"
+        if max(self.shape, default=1) == 1:
+            return "a single number"
+        if len(self.shape) == 2 and self.shape[1] > self.shape[0] > 1:
+            return f"a matrix with more channels than samples, {size}: transpose it"
+        return ""
+
+
+def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
+    """Return variables as a table: a matrix ``u`` has the columns ``u[1]``, ``u[2]``, and ``u`` is all of them."""
+    usable = [v for v in variables if not v.excuse]
+    places = [(v, i) for v in usable for i in range(v.columns)]
+    names = tuple(v.name if v.columns == 1 else f"{v.name}[{i + 1}]" for v, i in places)
+    several = {v.name: tuple(p for p, (owner, _) in enumerate(places) if owner is v) for v in usable if v.columns > 1}
+
+    def fill(targets: Sequence[Target]) -> None:
+        for variable in usable:
+            wanted = [(places[p][1], into) for p, into, _ in targets if places[p][0] is variable]
+            if wanted and variable.fill is not None:
+                variable.fill(wanted)
+
+    def load(groups: Groups, time: int | None) -> Loaded:
+        used = [places[p][0] for p in (*(p for group in groups for p in group), *([] if time is None else [time]))]
+        for other in used[1:]:
+            if other.samples != used[0].samples:
+                raise DataError(
+                    f"variables {used[0].name!r} and {other.name!r} of {source} have {used[0].samples} and"
+                    f" {other.samples} samples: they must be as many"
+                )
+        return load_columns(groups, time, used[0].samples, fill)
+
+    others = {v.name: v.excuse for v in variables if v.excuse}
+    if not names:
+        there = ", ".join(f"{name} ({what})" for name, what in list(others.items())[:10]) or "nothing"
+        raise DataError(f"{source} holds no signals: vectors or matrices of numbers are needed, and there is {there}")
+    return Table(source, names, load, several, others, kind="variable")
+
+
+def read_npz_table(path: Path) -> Table:
+    """Read the arrays of an NPZ file; pickled ones are not opened. See `read_table`."""
+    try:
+        members = npz_members(path)
+    except DamagedFile as error:
+        raise _damaged(path, "a NumPy file", error) from None
+    return table_of_variables(path.name, [_of_member(path, member) for member in members])
+
+
+def read_npy(path: Path) -> Table:
+    """Read the array of an NPY file as a table without names; see `read_table`."""
+    from echobound.data.frames import table_of_array
+
+    try:
+        variable = _of_member(path, npy_member(path))
+    except DamagedFile as error:
+        raise _damaged(path, "a NumPy file", error) from None
+    if variable.excuse:
+        raise DataError(f"{path.name} holds {variable.excuse}: an array (time, channel) of real numbers is needed")
+    values = np.empty((variable.samples, variable.columns))
+    if variable.fill is not None:
+        variable.fill(list(enumerate(values.T)))
+    return table_of_array(values, path.name)
+
+
+def _of_member(path: Path, member: Member) -> Variable:
+    kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "pickled objects", "V": "a structured array"}
+    kinds |= {"M": "time stamps", "m": "time differences"}
+    real = member.dtype.kind in "fiub"
+
+    def fill(wanted: Wanted) -> None:
+        try:
+            _fill_from_member(member, dict(wanted))
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+            raise _damaged(path, "a NumPy file", error) from None
+
+    what = "" if real else kinds.get(member.dtype.kind, str(member.dtype))
+    return Variable(member.name, member.shape, what, fill if real else None)
+
+
+def _fill_from_member(member: Member, wanted: dict[int, Vector]) -> None:
+    """Read a stored array a block at a time, and keep the columns that are wanted."""
+    flat = len(member.shape) == 1 or 1 in member.shape
+    samples = max(member.shape) if flat else member.shape[0]
+    width = 1 if flat else member.shape[1]
+    together = 1 if member.fortran else width  # columns that lie side by side in the file
+    with member.open() as stream:
+        for first in range(0, width, together):
+            for start in range(0, samples, BLOCK):
+                rows = min(BLOCK, samples - start)
+                raw = stream.read(rows * together * member.dtype.itemsize)
+                block = np.frombuffer(raw, dtype=member.dtype).reshape(rows, together)
+                for column in range(first, first + together):
+                    if column in wanted:
+                        wanted[column][start : start + rows] = block[:, column - first]
+
+
+def read_mat(path: Path) -> Table:
+    """Read the variables of a MATLAB file, version 4 to 7.3; see `read_table`."""
+    with path.open("rb") as file:
+        new = file.read(10) == b"MATLAB 7.3"
+    try:
+        variables = list(_hdf5_variables(path) if new else _mat5_variables(path))
+    except (DataError, MissingExtra):
+        raise
+    except Exception as error:  # damaged bytes make these parsers fail in ways of their own
+        raise _damaged(path, "a MATLAB file", error) from None
+    return table_of_variables(path.name, variables)
+
+
+def _damaged(path: Path, kind: str, error: Exception) -> DataError:
+    said = f"{error.part}: {error.why}" if isinstance(error, DamagedFile) else " ".join(str(error).split())
+    return DataError(
+        f"{path.name} cannot be read as {kind} ({said[:120] or type(error).__name__}): is the file whole? Save it again"
+    )
+
+
+def _mat5_variables(path: Path) -> Iterator[Variable]:
+    from scipy.io import loadmat, whosmat
+
+    def value(name: str) -> Any:
+        try:
+            return loadmat(str(path), variable_names=[name.split(".")[0]])[name.split(".")[0]]
+        except Exception as error:  # as above
+            raise _damaged(path, "a MATLAB file", error) from None
+
+    for name, shape, kind in whosmat(str(path)):
+        if kind == "struct" and tuple(shape) == (1, 1):
+            yield from _fields(path, name, value(name), partial(value, name))
+        elif kind in NUMBERS:
+            yield Variable(name, tuple(shape), kind, _matlab_fill(path, name, partial(value, name)))
+        else:
+            yield Variable(name, tuple(shape), _MATLAB.get(kind, f"of the class {kind}"), None)
+
+
+_MATLAB = {"struct": "a structure array", "cell": "a cell array", "char": "text", "sparse": "a sparse matrix"}
+_MATLAB |= {"opaque": "an object, which only MATLAB can read (save its data as arrays)", "function": "a function"}
+
+
+def _fields(path: Path, name: str, struct: Any, load: Callable[[], Any]) -> Iterator[Variable]:
+    """The fields of a structure, also of structures in it."""
+    for field in struct.dtype.names or ():
+        inner = struct[field][0, 0]
+
+        def get(load: Callable[[], Any] = load, field: str = field) -> Any:
+            return load()[field][0, 0]
+
+        full = f"{name}.{field}"
+        if inner.dtype.names and inner.shape == (1, 1):
+            yield from _fields(path, full, inner, get)
+        elif inner.dtype.kind in "fiubc":
+            yield Variable(full, inner.shape, "numbers", _matlab_fill(path, full, get))
+        else:
+            what = "a structure array" if inner.dtype.names else "a cell array" if inner.dtype == object else "text"
+            yield Variable(full, inner.shape, what, None)
+
+
+def _matlab_fill(path: Path, name: str, load: Callable[[], Any]) -> Fill:
+    def fill(wanted: Wanted) -> None:
+        values = np.asarray(load())
+        if np.iscomplexobj(values):
+            raise DataError(
+                f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
+                " needed, so save real and imaginary part as variables of their own"
+            )
+        for column, into in wanted:
+            into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
+
+    return fill
+
+
+def _hdf5_variables(path: Path) -> Iterator[Variable]:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtra("reading MATLAB 7.3 files", extra="files") from None
+
+    def visit(group: Any, prefix: str) -> Iterator[Variable]:
+        for key, item in group.items():
+            name, kind = prefix + key, _class_of(item)
+            if key == "#refs#" or key == "#subsystem#":
+                continue
+            if isinstance(item, h5py.Group):
+                if kind in ("", "struct"):
+                    yield from visit(item, f"{name}.")
+                else:
+                    yield Variable(name, (), f"of the class {kind}", None)
+                continue
+            shape = tuple(reversed(item.shape))  # MATLAB stores by columns
+            if item.attrs.get("MATLAB_empty", 0):
+                yield Variable(name, (0, 0), "empty", None)
+            elif item.dtype.names:
+                yield Variable(name, shape, "complex numbers", None)
+            elif item.dtype.kind not in "fiub" or kind in ("char", "cell"):
+                yield Variable(name, shape, _MATLAB.get(kind, f"of the class {kind or item.dtype}"), None)
+            else:
+                yield Variable(name, shape, kind, _hdf5_fill(path, item.name))
+
+    with h5py.File(path, "r") as file:
+        yield from visit(file, "")
+
+
+def _class_of(item: Any) -> str:
+    found = item.attrs.get("MATLAB_class", b"")
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+def _hdf5_fill(path: Path, where: str) -> Fill:
+    def fill(wanted: Wanted) -> None:
+        import h5py
+
+        try:
+            with h5py.File(path, "r") as file:
+                data = file[where]
+                along = int(np.argmax(data.shape)) if data.ndim == 1 or 1 in data.shape else 1
+                for column, into in wanted:
+                    cut: list[Any] = [0 if along != 1 or 1 in data.shape else column] * data.ndim
+                    for start in range(0, len(into), BLOCK):
+                        cut[along] = slice(start, start + BLOCK)
+                        into[start : start + BLOCK] = data[tuple(cut)]
+        except (OSError, KeyError, RuntimeError) as error:
+            raise _damaged(path, "a MATLAB file", error) from None
+
+    return fill

@@ -1,0 +1,217 @@
+"""The scikit-learn way: its own checks, pipelines and searches, and the promises of the certificate."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from echobound import EchoStateNetwork, identify
+from echobound.data import Record
+from echobound.errors import EchoboundError, InputError
+from echobound.estimators import CertifiedSearch, EchoStateRegressor, EchoStateSearch
+
+IN_TIME_ORDER = {
+    "check_methods_sample_order_invariance": "rows are samples in time order: in another order it is another signal",
+    "check_methods_subset_invariance": "a free run depends on all rows before: a part of them is another signal",
+}
+CONSTANT = "the check's outputs are constant over the rows held out, and FIT is undefined for a constant"
+
+
+def signals(rows=400, phase=0.0, outputs=1):
+    k = np.arange(float(rows))
+    u = np.sin(0.1 * k + phase) + 0.7 * np.sin(0.37 * k)
+    y = np.zeros(rows)
+    for t in range(1, rows):
+        y[t] = 0.7 * y[t - 1] + 0.3 * np.tanh(u[t - 1])
+    return u[:, None], y if outputs == 1 else np.stack([y, y**2], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "exceptions"),
+    [
+        (EchoStateRegressor(order=10), IN_TIME_ORDER),
+        (
+            EchoStateSearch(law="paper", order=5, networks=3, beta=0.5),
+            IN_TIME_ORDER | dict.fromkeys(["check_positive_only_tag_during_fit", "check_estimators_nan_inf"], CONSTANT),
+        ),
+        (CertifiedSearch(SGDRegressor(), networks=3, beta=0.5), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_checks_of_scikit_learn(estimator, exceptions):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tiny data, and of checks that are skipped
+        outcomes = check_estimator(estimator, expected_failed_checks=exceptions, on_fail=None)
+    assert len(outcomes) > 30
+    assert [o["check_name"] for o in outcomes if o["status"] == "failed"] == []
+    # Every exception is still needed: one that passes would hide a change.
+    assert {o["check_name"] for o in outcomes if o["status"] == "xfail"} == set(exceptions)
+
+
+def test_the_free_run_is_that_of_the_network():
+    X, y = signals()
+    network = EchoStateRegressor(order=30, feedback_scale=0.5).fit(X[:300], y[:300])
+    assert network.model_.order == 30
+    assert (network.predict(X[300:]) == network.model_.simulate(X[300:]).y[:, 0]).all()
+    residual = y[300:] - network.predict(X[300:])
+    by_hand = 1 - (residual**2).sum() / ((y[300:] - y[300:].mean()) ** 2).sum()
+    assert network.score(X[300:], y[300:]) == pytest.approx(by_hand, rel=1e-12)
+    assert EchoStateRegressor(order=30).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
+
+
+def test_several_outputs_keep_their_shape():
+    X, y = signals(outputs=2)
+    assert EchoStateRegressor(order=10).fit(X, y).predict(X).shape == y.shape
+    assert EchoStateRegressor(order=10).fit(X, y[:, :1]).predict(X).shape == (400, 1)
+    assert EchoStateRegressor(order=10).fit(X, y[:, 0]).predict(X).shape == (400,)
+
+
+def test_groups_are_experiments():
+    (X1, y1), (X2, y2) = signals(200), signals(160, phase=1.0)
+    X, y, groups = np.concatenate([X1, X2]), np.concatenate([y1, y2]), np.repeat(["a", "b"], [200, 160])
+    network = EchoStateRegressor(order=15, washout=20).fit(X, y, groups=groups)
+    apart = np.concatenate([network.predict(X1), network.predict(X2)])
+    assert (network.predict(X, groups=groups) == apart).all()
+    assert not (network.predict(X) == apart).all()
+    as_one = EchoStateRegressor(order=15, washout=20).fit(X, y)
+    assert not np.allclose(as_one.model_.readout, network.model_.readout)
+    with pytest.raises(InputError, match="comes back later"):
+        network.predict(X, groups=np.arange(360) % 2)
+    with pytest.raises(InputError, match="one label for each of the 360 rows"):
+        network.fit(X, y, groups=[1, 2])
+
+
+def test_pipelines_grids_and_clones():
+    X, y = signals()
+    pipeline = make_pipeline(StandardScaler(), EchoStateRegressor(order=10))
+    grid = GridSearchCV(pipeline, {"echostateregressor__leak": [0.3, 1.0]}, cv=TimeSeriesSplit(2))
+    assert grid.fit(X, y).best_params_["echostateregressor__leak"] in (0.3, 1.0)
+    network = EchoStateRegressor(order=12, random_state=5, draw=3)
+    again = clone(network)
+    assert again.get_params() == network.get_params()
+    assert (network.fit(X, y).predict(X) == again.fit(X, y).predict(X)).all()
+    assert not (network.predict(X) == clone(network).set_params(draw=4).fit(X, y).predict(X)).all()
+
+
+def test_saved_without_pickle(tmp_path):
+    X, y = signals()
+    network = EchoStateRegressor(order=12, leak=0.5, random_state=3, ridge=1e-6, washout=30).fit(X, y)
+    network.save(tmp_path / "network.npz")
+    again = EchoStateRegressor.load(tmp_path / "network.npz")
+    assert (again.predict(X) == network.predict(X)).all()
+    assert again.get_params() == network.get_params()
+    assert (clone(again).fit(X, y).predict(X) == network.predict(X)).all()
+    assert EchoStateNetwork.load(tmp_path / "network.npz").order == 12
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(EchoboundError, match=r"other\.npz is damaged"):
+        EchoStateRegressor.load(tmp_path / "other.npz")
+
+
+def test_a_diverging_network_scores_worst():
+    X, y = signals(200)
+    network = EchoStateRegressor(order=10).fit(X, y)
+    network.predict = lambda X, groups=None: np.full(len(X), np.inf)
+    assert network.score(X, y) == -np.inf
+
+
+def test_the_search_is_that_of_identify():
+    X, y = signals(outputs=2)
+    search = EchoStateSearch(law="paper", order=8, networks=25, beta=1e-2, washout=40, random_state=7).fit(X, y)
+    same = identify(
+        Record(X[:300], y[:300]), Record(X[300:], y[300:]), law="paper", order=8, networks=25, beta=1e-2,
+        washout=40, seed=7, scores=["fit"],
+    )  # fmt: skip
+    assert search.certificate_.statement == same.certificate.statement
+    assert (search.results_["score"] == same.table["scores"][:, 0]).all()
+    assert search.best_score_ == search.results_["score"][search.best_index_] == search.results_["score"].max()
+    assert search.results_["rank"][search.best_index_] == 1
+    assert (search.predict(X) == same.model.simulate(X).y).all()
+    search.certificate_.check(search.results_["score"])
+
+
+def test_the_best_estimator_can_be_drawn_again():
+    X, y = signals()
+    search = EchoStateSearch(order=20, networks=12, beta=0.1, washout=40).fit(X, y)
+    best = search.best_estimator_
+    again = clone(best).fit(X[:300], y[:300])
+    assert np.allclose(again.predict(X), best.predict(X), rtol=1e-6)
+    assert search.score(X[300:], y[300:]) == best.score(X[300:], y[300:])
+
+
+def test_whole_experiments_can_be_held_out():
+    parts = [signals(150, phase) for phase in (0.0, 1.0, 2.0)]
+    X, y = (np.concatenate(side) for side in zip(*parts, strict=True))
+    groups = np.repeat([1, 2, 3], 150)
+    search = EchoStateSearch(law="paper", order=8, networks=5, beta=0.5, validation=[2], washout=20)
+    same = identify(
+        [Record(*parts[0]), Record(*parts[2])],
+        Record(*parts[1]),
+        law="paper",
+        order=8,
+        networks=5,
+        beta=0.5,
+        washout=20,
+    )
+    assert search.fit(X, y, groups=groups).best_score_ == same.certificate.threshold
+    for wrong, message in (([4], "there is no group '4'"), ([1, 2, 3], "no experiment is left to train on")):
+        with pytest.raises(InputError, match=message):
+            search.set_params(validation=wrong).fit(X, y, groups=groups)
+
+
+def test_certified_search_over_any_estimator():
+    X, y = signals(160)
+    search = CertifiedSearch(
+        MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", max_iter=2000), networks=8, beta=0.2
+    ).fit(X, y)
+    chosen = search.results_["random_state"][search.best_index_]
+    by_hand = MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", max_iter=2000, random_state=chosen).fit(
+        X[:120], y[:120]
+    )
+    assert search.best_score_ == pytest.approx(by_hand.score(X[120:], y[120:]), rel=1e-12)
+    assert search.certificate_.epsilon == pytest.approx(1 - 0.2 ** (1 / 8))
+    assert len(set(search.results_["random_state"])) == 8
+    search.certificate_.check(search.results_["score"])
+    with pytest.raises(InputError, match="Ridge has no parameter 'seed'"):
+        CertifiedSearch(Ridge(), parameter="seed").fit(X, y)
+
+
+def test_draws_that_fail_count_as_worst():
+    class Moody(Ridge):
+        def fit(self, X, y):
+            if self.random_state % 2:
+                raise ValueError("not today")
+            return super().fit(X, y)
+
+    X, y = signals(80)
+    with pytest.warns(UserWarning, match="draws failed and count as worst, draw .*: not today"):
+        search = CertifiedSearch(Moody(), networks=10, beta=0.1).fit(X, y)
+    failed = search.results_["random_state"] % 2 == 1
+    assert (search.results_["diverged"] == failed).all()
+    assert search.certificate_.failures == failed.sum() > 0
+    assert np.isneginf(search.results_["score"][failed]).all()
+
+
+def test_metadata_are_routed():
+    X, y = signals(120)
+    groups = np.repeat([0, 1], 60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        network = EchoStateRegressor(order=5, washout=5).set_fit_request(groups=True)
+        pipeline = make_pipeline(StandardScaler(), network).fit(X, y, groups=groups)
+    apart = clone(network).fit(StandardScaler().fit_transform(X), y, groups=groups)
+    assert (pipeline[-1].model_.readout == apart.model_.readout).all()
+
+
+def test_without_its_extra_the_estimators_name_it():
+    code = "import sys; sys.modules['sklearn'] = None\nimport echobound\nimport echobound.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'echobound[sklearn]'" in done.stderr.splitlines()[-1]
