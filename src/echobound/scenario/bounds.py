@@ -61,8 +61,8 @@ def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1) -> in
     >>> networks_explicit(0.05, 1e-7)
     645
     """
-    e, b, d = _probability("epsilon", epsilon), _probability("beta", beta), _count("d", d)
-    with localcontext(_context(e, b)):
+    e, b, d = as_probability("epsilon", epsilon), as_probability("beta", beta), as_count("d", d)
+    with localcontext(digits_for(e, b)):
         return int((2 / e * (d - 1 - b.ln())).to_integral_value(ROUND_CEILING))
 
 
@@ -74,10 +74,10 @@ def epsilon_explicit(networks: int, beta: Probability, d: int = 1) -> float:
     >>> round(epsilon_explicit(645, 1e-7), 6)
     0.049979
     """
-    n, b, d = _count("networks", networks), _probability("beta", beta), _count("d", d)
-    with localcontext(_context(b=b, count=n)):
+    n, b, d = as_count("networks", networks), as_probability("beta", beta), as_count("d", d)
+    with localcontext(digits_for(b=b, count=n)):
         value = 2 * (d - 1 - b.ln()) / n
-        return _least_float(value, lambda e: e >= value)
+        return least_float(value, lambda e: e >= value)
 
 
 def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
@@ -88,10 +88,10 @@ def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
     >>> f"{beta_explicit(645, 0.05):.4g}"
     '9.931e-08'
     """
-    n, e, d = _count("networks", networks), _probability("epsilon", epsilon), _count("d", d)
-    with localcontext(_context(e=e, count=n)):
+    n, e, d = as_count("networks", networks), as_probability("epsilon", epsilon), as_count("d", d)
+    with localcontext(digits_for(e=e, count=n)):
         value = _exp(d - 1 - n * e / 2)
-        return _least_float(value, lambda b: b >= value)
+        return least_float(value, lambda b: b >= value)
 
 
 def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarded: int = 0) -> int:
@@ -111,9 +111,9 @@ def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarde
     >>> networks_exact(0.05, 0.05, discarded=1)  # Wilks: the second best of 93
     93
     """
-    e, b = _probability("epsilon", epsilon), _probability("beta", beta)
+    e, b = as_probability("epsilon", epsilon), as_probability("beta", beta)
     m, factor = _program(d, discarded)
-    with localcontext(_context(e, b)):
+    with localcontext(digits_for(e, b)):
         few, enough = m, m + 1
         while not _holds(enough, m, factor, e, b):
             few, enough = enough, 2 * enough
@@ -136,11 +136,11 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
     >>> round(epsilon_exact(645, 1e-7), 10)
     0.0246796478
     """
-    n, b = _count("networks", networks), _probability("beta", beta)
+    n, b = as_count("networks", networks), as_probability("beta", beta)
     m, factor = _program(d, discarded)
     if n <= m:
         return 1.0
-    with localcontext(_context(b=b, count=n)):
+    with localcontext(digits_for(b=b, count=n)):
         # Newton on ln Bin as a function of y = -ln(1 - e). It is concave and decreasing (the survival function of a sum
         # of independent exponentials), so from the first step on every y is at or above the root: never optimistic.
         y = -(Decimal(n - m) / (n + 1)).ln()
@@ -151,7 +151,7 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
             step = (log_tail - target) / slope
             y += step
         value = 1 - (-y).exp()
-        return _least_float(value, lambda e: _holds(n, m, factor, e, b))
+        return least_float(value, lambda e: _holds(n, m, factor, e, b))
 
 
 def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
@@ -162,11 +162,11 @@ def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: i
     >>> round(log_beta_exact(10**6, 0.05), 4)
     -51293.2944
     """
-    n, e = _count("networks", networks), _probability("epsilon", epsilon)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
         return 0.0
-    with localcontext(_context(e=e, count=n)):
+    with localcontext(digits_for(e=e, count=n)):
         exact = _log_tail(n, m, 1 - e)[0] + Decimal(factor).ln()
         value = float(exact)
         if Decimal(value) < exact:
@@ -185,16 +185,16 @@ def beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int =
     >>> f"{beta_exact(645, 0.05):.4g}"
     '4.283e-15'
     """
-    n, e = _count("networks", networks), _probability("epsilon", epsilon)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
         return 1.0
-    with localcontext(_context(e=e, count=n)):
+    with localcontext(digits_for(e=e, count=n)):
         value = _exp(_log_tail(n, m, 1 - e)[0] + Decimal(factor).ln())
-        return _least_float(value, lambda b: _holds(n, m, factor, e, b))
+        return least_float(value, lambda b: _holds(n, m, factor, e, b))
 
 
-def _probability(name: str, value: Probability) -> Decimal:
+def as_probability(name: str, value: Probability) -> Decimal:
     """What the user typed, exactly: the shortest text that gives this float."""
     try:
         number = Decimal(value) if isinstance(value, str | Decimal) else Decimal(repr(float(value)))
@@ -206,7 +206,7 @@ def _probability(name: str, value: Probability) -> Decimal:
     return number
 
 
-def _count(name: str, value: SupportsIndex, least: int = 1) -> int:
+def as_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -218,12 +218,12 @@ def _count(name: str, value: SupportsIndex, least: int = 1) -> int:
 
 def _program(d: int, discarded: int) -> tuple[int, int]:
     """Order m of the binomial tail, and the number of ways C(m, discarded) it is counted."""
-    discarded = _count("discarded", discarded, least=0)
-    m = discarded + _count("d", d) - 1
+    discarded = as_count("discarded", discarded, least=0)
+    m = discarded + as_count("d", d) - 1
     return m, math.comb(m, discarded)
 
 
-def _context(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Context:
+def digits_for(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Context:
     """Digits enough for 1 - e to be exact, for ln(b) close to 0, for `count` networks, and `_DIGITS` more."""
     places = -int(e.as_tuple().exponent) - (int(b.as_tuple().exponent) if b > _HALF else 0)
     return Context(prec=_DIGITS + places + 2 * len(str(count)), Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -258,7 +258,7 @@ def _exp(logarithm: Decimal) -> Decimal:
     return max(Decimal(-800), min(Decimal(1), logarithm)).exp()
 
 
-def _least_float(value: Decimal, enough: Callable[[Decimal], bool]) -> float:
+def least_float(value: Decimal, enough: Callable[[Decimal], bool]) -> float:
     """The float next to `value` whose text satisfies `enough`: above 0, at most 1."""
     number = max(float(value), math.ulp(0.0))
     while number < 1.0 and not enough(Decimal(repr(number))):
