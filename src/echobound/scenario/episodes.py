@@ -222,6 +222,11 @@ class ConformalBand(EpisodeStatement):
     names: tuple[str, ...]
     widths: tuple[float | None, ...]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.names or len(self.names) != len(self.widths):
+            raise InputError(f"{len(self.widths)} outputs need as many names, got {len(self.names)}")
+
     @property
     def rank(self) -> int:
         """Which of the errors, from the smallest; above the number of episodes there is no band."""

@@ -465,21 +465,19 @@ class Stopped(ScoreStatement):
         (5, 5.0, 0.45072)
         """
         direction = scoring.get("direction", "max")
-        given = len(goodness(scores, direction))
-        n = rule.allows(scores, direction)
+        given, n = len(goodness(scores, direction)), rule.allows(scores, direction)
         if isinstance(rule, Patience) and n is None:
             raise InputError(f"the rule has not stopped after {given} networks: draw more")
-        if networks is not None and (networks > given or n not in (None, networks)):
+        if networks is not None and (as_count("networks", networks) > given or n not in (None, networks)):
             raise InputError(f"the rule stops at {n or f'up to {given}'} networks, not at {networks}")
         n = n or networks or given
-        order, values = ordered(np.asarray(goodness(scores, direction))[:n], "max")
-        sign = 1.0 if direction == "max" else -1.0
+        order, values = ordered(np.asarray(scores, dtype=np.float64)[:n], direction)
         best = values[0]
         return cls(
             rule=rule,
             networks=n,
             winner=None if best is None else order[0],
-            threshold=None if best is None else sign * best,
+            threshold=best,
             beta=rule.beta,
             **scoring,
         )
