@@ -327,7 +327,7 @@ def global_best_dominated(campaigns, rng):
 
 @rule("families: global best, families of different quality", BETA, exact=False)
 def global_best_spread(campaigns, rng):
-    scale = np.linspace(1, 1.3, 5)
+    scale = np.linspace(1, 4, 5)
     least = rng.random((campaigns, 5, _EACH)).min(axis=2) * scale  # family k is uniform on [0, scale_k]
     best = least.min(axis=1)
     violation = (best[:, None] / scale).max(axis=1)

@@ -6,7 +6,8 @@ the N draws. For a scenario program with d decisions (d = 1: one threshold) it h
     exact      Bin(N, epsilon; d - 1) <= beta,   Bin(N, e; m) = sum_{i<=m} C(N, i) e^i (1 - e)^(N - i)
     explicit   N >= (2 / epsilon) (ln(1 / beta) + d - 1)
 
-and, if `discarded` scenarios are removed, C(m, discarded) Bin(N, epsilon; m) <= beta with m = discarded + d - 1.
+and, if `discarded` scenarios are removed, C(m, discarded) Bin(N, epsilon; m) <= beta with m = discarded + d - 1; the
+explicit bound then has ln(C(m, discarded) / beta) + m in its brackets, since Bin(N, e; m) <= 2^m exp(-N e / 2).
 
 Everything is computed in decimal arithmetic from what the user typed (the shortest text of a float), with enough digits
 to decide every ceiling; genuine equality, such as 0.95^1 = 0.95, is decided in fractions. Results that become floats
@@ -44,7 +45,7 @@ _GUARD = 20  # of them may be lost to rounding
 _STEP = Decimal("1e-40")  # relative size of a Newton step after which the next would change nothing
 
 
-def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1) -> int:
+def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1, discarded: int = 0) -> int:
     """Number of networks by the paper's closed formula, (2 / epsilon) (ln(1 / beta) + d - 1).
 
     Parameters
@@ -55,18 +56,21 @@ def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1) -> in
         1 - confidence.
     d
         Number of decisions of the scenario program; one threshold is d = 1.
+    discarded
+        How many of the best networks are set aside (settled in advance): the threshold is the next one.
 
     Examples
     --------
     >>> networks_explicit(0.05, 1e-7)
     645
     """
-    e, b, d = as_probability("epsilon", epsilon), as_probability("beta", beta), as_count("d", d)
+    e, b = as_probability("epsilon", epsilon), as_probability("beta", beta)
+    m, factor = _program(d, discarded)
     with localcontext(digits_for(e, b)):
-        return int((2 / e * (d - 1 - b.ln())).to_integral_value(ROUND_CEILING))
+        return int((2 / e * (m + Decimal(factor).ln() - b.ln())).to_integral_value(ROUND_CEILING))
 
 
-def epsilon_explicit(networks: int, beta: Probability, d: int = 1) -> float:
+def epsilon_explicit(networks: int, beta: Probability, d: int = 1, discarded: int = 0) -> float:
     """Smallest epsilon for which the explicit bound accepts this many networks; 1.0 if there is none.
 
     Examples
@@ -74,13 +78,14 @@ def epsilon_explicit(networks: int, beta: Probability, d: int = 1) -> float:
     >>> round(epsilon_explicit(645, 1e-7), 6)
     0.049979
     """
-    n, b, d = as_count("networks", networks), as_probability("beta", beta), as_count("d", d)
+    n, b = as_count("networks", networks), as_probability("beta", beta)
+    m, factor = _program(d, discarded)
     with localcontext(digits_for(b=b, count=n)):
-        value = 2 * (d - 1 - b.ln()) / n
+        value = 2 * (m + Decimal(factor).ln() - b.ln()) / n
         return least_float(value, lambda e: e >= value)
 
 
-def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
+def beta_explicit(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
     """Smallest beta for which the explicit bound accepts this many networks; 1.0 if there is none.
 
     Examples
@@ -88,9 +93,10 @@ def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
     >>> f"{beta_explicit(645, 0.05):.4g}"
     '9.931e-08'
     """
-    n, e, d = as_count("networks", networks), as_probability("epsilon", epsilon), as_count("d", d)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
+    m, factor = _program(d, discarded)
     with localcontext(digits_for(e=e, count=n)):
-        value = _exp(d - 1 - n * e / 2)
+        value = _exp(m + Decimal(factor).ln() - n * e / 2)
         return least_float(value, lambda b: b >= value)
 
 
@@ -99,10 +105,8 @@ def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarde
 
     Parameters
     ----------
-    epsilon, beta, d
+    epsilon, beta, d, discarded
         As in `networks_explicit`.
-    discarded
-        How many of the best networks are set aside (settled in advance): the threshold is the next one.
 
     Examples
     --------

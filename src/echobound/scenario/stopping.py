@@ -77,7 +77,10 @@ class StoppingRule(Statement):
         while self.epsilon(enough) > epsilon:
             few, enough = enough, 2 * enough
             if enough > 2**60:
-                raise InputError(f"the rule never certifies epsilon = {epsilon:g}: {self.words}")
+                raise InputError(
+                    f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that goes on for"
+                    f" longer. {self.words}"
+                )
         while enough - few > 1:
             middle = (few + enough) // 2
             few, enough = (few, middle) if self.epsilon(middle) <= epsilon else (middle, enough)
