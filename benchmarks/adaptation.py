@@ -28,9 +28,9 @@ from echobound.scores import fit, get_score
 
 HERE = Path(__file__).parent
 SAMPLES, DRIFT, KNOWN, WASHOUT = 6000, 3000, 4500, 100
-NETWORKS, SEEDS = 59, (10, 11, 12, 13, 14, 15)
+NETWORKS, SEEDS = 59, (20, 21, 22, 23, 24, 25)
 ORDERS = (50, 200)
-FORGETTING = 0.998  # this and the weight that is kept, 0.01, were settled on data seeds 0 to 3
+FORGETTING = 0.998  # this and the weight that is kept, 0.001, were settled on data seeds 0 to 3
 OTHERS = (1.0, 0.9995, 0.999, 0.998, 0.997, 0.995)
 
 
@@ -134,7 +134,7 @@ def main() -> None:
     text = [
         "# Adaptation with online data",
         "",
-        "Made by `python benchmarks/adaptation.py`. " + __doc__.split("\n\n")[2].replace("\n", " "),
+        "Made by `python benchmarks/adaptation.py`. " + __doc__.split("\n\n")[2].strip().replace("\n", " "),
         f"The network is the best of {NETWORKS} of law `paper`. *Retrained*: the same reservoir, batch least squares on"
         " samples 3000 to 4500. *Limit*: FIT of the true output against the noisy one. FIT in per cent.",
         "",
@@ -153,11 +153,18 @@ def main() -> None:
     text.append("|---|---|" + "---|" * len(OTHERS))
     for (order, seed), r in results.items():
         text.append(f"| {order} | {seed} | " + " | ".join(f"{r['adapted'][f]:.2f}" for f in OTHERS) + " |")
+    worst = {
+        o: min(r["adapted"][FORGETTING] - r["retrained"] for (k, _), r in results.items() if k == o) for o in ORDERS
+    }
+    gains = [r["adapted"][FORGETTING] - r["unadapted"] for r in results.values()]
+    lost = sum(r["retrained"] < 0 for r in results.values())
     text += [
         "",
-        f"The factor of the first table, {FORGETTING}, and the weight below which training data do not fade, 0.01, were"
-        " settled on data seeds 0 to 3. With 202 columns the 1400 samples after the drift (14 levels of the input) are"
-        " too few: retrained on them alone, the free run of most networks diverges.",
+        f"The factor of the first table, {FORGETTING}, and the weight below which training data do not fade, 0.001, were"
+        " settled on data seeds 0 to 3, which are not shown here. Adapted minus retrained, worst of the seeds:"
+        f" {', '.join(f'{value:+.2f} at order {order}' for order, value in worst.items())}. Gain over the network as"
+        f" trained: {min(gains):.1f} to {max(gains):.1f} points. The 1400 samples after the drift hold 14 levels of the"
+        f" input: retrained on them alone, {lost} of {len(results)} networks diverge in free run.",
         "",
         "## The certificate, renewed",
         "",

@@ -171,7 +171,7 @@ class Adaptation:
         model: EchoStateNetwork,
         training: Record | Iterable[Record],
         forgetting: float = 1.0,
-        kept: float = 0.01,
+        kept: float = 0.001,
     ) -> None:
         self._base = model
         hyper = model.reservoir.hyper
