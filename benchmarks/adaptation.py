@@ -160,8 +160,8 @@ def main() -> None:
     lost = sum(r["retrained"] < 0 for r in results.values())
     text += [
         "",
-        f"The factor of the first table, {FORGETTING}, and the weight below which training data do not fade, 0.001, were"
-        " settled on data seeds 0 to 3, which are not shown here. Adapted minus retrained, worst of the seeds:"
+        f"The factor of the first table, {FORGETTING}, and the weight below which training data do not fade, 0.001,"
+        " were settled on data seeds 0 to 3, which are not shown here. Adapted minus retrained, worst of the seeds:"
         f" {', '.join(f'{value:+.2f} at order {order}' for order, value in worst.items())}. Gain over the network as"
         f" trained: {min(gains):.1f} to {max(gains):.1f} points. The 1400 samples after the drift hold 14 levels of the"
         f" input: retrained on them alone, {lost} of {len(results)} networks diverge in free run.",

@@ -35,7 +35,8 @@ def test_the_explicit_bound_covers_discarding(d, discarded):
 def test_a_stopping_rule(tmp_path):
     stop = planned("--stop", "patience:200", "--beta", "1e-3", cwd=tmp_path)["stop"]
     assert stop["rule"] == "patience"
-    assert stop["networks"] == networks_exact(0.05, 1e-3)
+    assert stop["networks"] == 201, "it cannot stop before, though 135 would be enough"
+    assert planned("--stop", "patience:20", "--beta", "1e-3", cwd=tmp_path)["stop"]["networks"] == 135
     assert stop["words"] == Patience(beta=1e-3, draws=200).words
     result = planned("--stop", "anytime", "--networks", "645", cwd=tmp_path)
     assert result["stop"]["epsilon"] == Anytime(beta=1e-7).epsilon(645)
@@ -46,6 +47,12 @@ def test_a_stopping_rule(tmp_path):
     assert "whatever makes you stop" in text
 
 
+def test_the_help_is_free_of_pictures(tmp_path):
+    """A terminal library made a picture of ":100:" once."""
+    page = echobound("plan", "--help", cwd=tmp_path, env={"COLUMNS": "200"}).stdout
+    assert "horizon:100,10000" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -53,7 +60,7 @@ def test_a_stopping_rule(tmp_path):
         (["--stop", "patience:0"], "at least 1"),
         (["--stop", "mixture", "--discarded", "1"], "leave out --d and --discarded"),
         (["--stop", "mixture", "--networks", "645", "--epsilon", "0.05"], "needs beta"),
-        (["--stop", "horizon:100:200"], "give a larger epsilon"),
+        (["--stop", "horizon:100,200"], "give a larger epsilon"),
         (["--stop", "mixture", "--beta", "1e-400"], "beta"),
         (["--discarded", "-1"], "discarded"),
         (["--discarded", "some"], "discarded"),

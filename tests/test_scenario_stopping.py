@@ -210,7 +210,7 @@ def test_repetitive_design_is_worth_less_than_pooling():
 # ---------------------------------------------------------------- the rules as objects
 
 
-RULES = ["patience:200", "patience:20:315", "looks:100,200", "horizon:100:10000", "anytime", "anytime:50", "mixture"]
+RULES = ["patience:200", "patience:20,315", "looks:100,200", "horizon:100,10000", "anytime", "anytime:50", "mixture"]
 
 
 @pytest.mark.parametrize("text", RULES)
@@ -224,8 +224,9 @@ def test_rules_by_name(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "naive", "peek", "patience", "patience:", "patience:x", "patience:0", "patience:1,2", "patience:1:2:3",
-     "looks", "looks:200,100", "horizon:100", "horizon:10:5", "anytime:0", "anytime:1:2", "mixture:3"],
+    ["", "naive", "peek", "patience", "patience:", "patience:x", "patience:0", "patience:1:2", "patience:1,2,3",
+     "looks", "looks:200,100", "horizon:100", "horizon:10,5", "anytime:0", "anytime:1,2", "mixture:3",
+     "horizon:100:200", "mixture:"],
 )  # fmt: skip
 def test_rules_that_are_refused(text):
     with pytest.raises(InputError):

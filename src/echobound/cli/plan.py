@@ -34,7 +34,7 @@ def plan(
         str | None,
         typer.Option(
             help="A stopping rule: patience:200 (the last 200 brought no improvement), looks:100,200,400,"
-            " horizon:100:10000, anytime, mixture."
+            " horizon:100,10000, anytime, mixture."
         ),
     ] = None,
     as_json: AsJson = False,

@@ -153,9 +153,18 @@ class Patience(StoppingRule):
             if g[s] < 1e-17 * total and s > self.least:
                 return total
 
+    @property
+    def soonest(self) -> int:
+        """Number of networks before which it cannot stop."""
+        return max(self.draws + 1, self.least)
+
     def epsilon(self, networks: int) -> float:
         """What is certified if the rule stops at this many networks: as for a number settled beforehand."""
         return epsilon_exact(networks, self.beta)
+
+    def networks(self, epsilon: float) -> int:
+        """Smallest number of networks at which the rule can stop and certifies epsilon."""
+        return max(super().networks(epsilon), self.soonest)
 
     def allows(self, scores: ArrayLike, direction: str = "max") -> int | None:
         """Number of networks, in order of their index, at which the rule stops; None if it has not yet."""
@@ -173,8 +182,7 @@ class Patience(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        least = f", and {self.least} networks were drawn at least" if self.least > 1 else ""
-        soonest = max(self.draws + 1, self.least)
+        least, soonest = f", and {self.least} networks were drawn at least" if self.least > 1 else "", self.soonest
         return (
             f"Stop when the last {self.draws} networks brought no improvement{least}: after {self.mean:.0f} networks on"
             f" average, {soonest} at the soonest. Whatever number n it stops at, the n networks certify what n settled"
@@ -368,34 +376,37 @@ class Mixture(StoppingRule):
 
 
 def stopping_rule(text: str, beta: float) -> StoppingRule:
-    """Read a rule: ``patience:200``, ``looks:100,200,400``, ``horizon:100:10000``, ``anytime``, ``mixture``.
+    """Read a rule: ``patience:200``, ``looks:100,200,400``, ``horizon:100,10000``, ``anytime``, ``mixture``.
 
-    Numbers may be left out after ``anytime`` (100), and ``patience`` takes the least number of networks after another
-    colon: ``patience:200:315``.
+    ``patience:200,315`` draws 315 networks at least; ``anytime:50`` begins at 50 instead of 100.
 
     Examples
     --------
     >>> stopping_rule("patience:200", beta=1e-7) == Patience(beta=1e-7, draws=200)
     True
     """
-    name, *rest = text.strip().split(":")
+    name, colon, rest = text.strip().partition(":")
     try:
-        parts = [[int(number) for number in part.split(",")] for part in rest]
-        if name == "patience" and len(parts) in (1, 2) and all(len(part) == 1 for part in parts):
-            return Patience(beta=beta, draws=parts[0][0], least=parts[1][0] if len(parts) == 2 else 1)
-        if name == "looks" and len(parts) == 1:
-            return Looks(beta=beta, looks=tuple(parts[0]))
-        if name == "horizon" and [len(part) for part in parts] == [1, 1]:
-            return Horizon(beta=beta, first=parts[0][0], last=parts[1][0])
-        if name == "anytime" and [len(part) for part in parts] in ([], [1]):
-            return Anytime(beta=beta, first=parts[0][0]) if parts else Anytime(beta=beta)
-        if name == "mixture" and not parts:
+        numbers = [int(number) for number in rest.split(",")] if colon else []
+    except ValueError:
+        name, numbers = "", []
+    match name, numbers:
+        case "patience", [draws]:
+            return Patience(beta=beta, draws=draws)
+        case "patience", [draws, least]:
+            return Patience(beta=beta, draws=draws, least=least)
+        case "looks", [_, *_]:
+            return Looks(beta=beta, looks=tuple(numbers))
+        case "horizon", [first, last]:
+            return Horizon(beta=beta, first=first, last=last)
+        case "anytime", []:
+            return Anytime(beta=beta)
+        case "anytime", [first]:
+            return Anytime(beta=beta, first=first)
+        case "mixture", []:
             return Mixture(beta=beta)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
     raise InputError(
-        f"unknown stopping rule {text!r}: give patience:200, looks:100,200,400, horizon:100:10000, anytime or mixture"
+        f"unknown stopping rule {text!r}: give patience:200, looks:100,200,400, horizon:100,10000, anytime or mixture"
     )
 
 
