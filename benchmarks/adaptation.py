@@ -3,8 +3,8 @@
 Usage: python benchmarks/adaptation.py      (about a minute)
 
 A network is identified on the nominal plant. In a record of 6000 samples the buffer flow q2 moves from 0.55 to 0.65
-mL/s at half. The readout is adapted sample by sample up to sample 4500; then every model is scored by a free run on the
-last 1500 samples, after a washout on the 100 before.
+mL/s at half; q3 is switched every 30 samples, which is about the settling time. The readout is adapted sample by sample
+up to sample 4500; then every model is scored by a free run on the last 1500 samples, after a washout on the 100 before.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from echobound.scores import fit, get_score
 
 HERE = Path(__file__).parent
 SAMPLES, DRIFT, KNOWN, WASHOUT = 6000, 3000, 4500, 100
-NETWORKS, SEEDS = 59, (20, 21, 22, 23, 24, 25)
-ORDERS = (50, 200)
+NETWORKS, SEEDS = 59, (30, 31, 32, 33, 34, 35)
+CASES = ((50, 30), (200, 30), (50, 100))  # order, samples between switches of q3
 FORGETTING = 0.998  # this and the weight that is kept, 0.001, were settled on data seeds 0 to 3
-OTHERS = (1.0, 0.9995, 0.999, 0.998, 0.997, 0.995)
+OTHERS = (1.0, 0.999, 0.998, 0.997)
 
 
-def drifting(seed: int) -> tuple[Record, np.ndarray]:
+def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
     """The record, and its output without noise."""
     q2 = np.repeat([0.55, 0.65], [DRIFT, SAMPLES - DRIFT])
-    q3 = multilevel(SAMPLES, seed=seed, family=1, index=2)
+    q3 = multilevel(SAMPLES, period, seed=seed, family=1, index=2)
     record = PHPlant().simulate(q3, q2=q2, noise=0.05, seed=seed, family=1, index=2, name="drifting")
     return record, PHPlant().response(q3, q2)
 
@@ -53,9 +53,9 @@ def problem(training: Record, validation: Record, law: ReservoirLaw, seed: int):
     return hold_out(training, validation, law=law, scores=[get_score("fit")], seed=seed)
 
 
-def one(order: int, seed: int) -> dict:
-    nominal, validation = ph_experiment(seed=seed)
-    record, clean = drifting(seed)
+def one(order: int, period: int, seed: int) -> dict:
+    nominal, validation = ph_experiment(seed=seed, period=period)
+    record, clean = drifting(seed, period)
     law = ReservoirLaw(order=order)
     found = identify(nominal, validation, law=law, networks=NETWORKS, beta=0.05, seed=seed)
     model, winner = found.model, found.certificate.winner
@@ -96,14 +96,14 @@ def one(order: int, seed: int) -> dict:
 def figure(results: dict, path: Path) -> None:
     from matplotlib.figure import Figure
 
-    order, seed = 50, SEEDS[0]
-    record, _ = drifting(seed)
-    nominal, _ = ph_experiment(seed=seed)
+    (order, period), seed = CASES[0], SEEDS[0]
+    record, _ = drifting(seed, period)
+    nominal, _ = ph_experiment(seed=seed, period=period)
     drawing = Figure(figsize=(10, 5), layout="constrained")
     upper, lower = drawing.subplots(2, 1, height_ratios=[1, 1])
     last = record.part(KNOWN - WASHOUT, SAMPLES)
     k = np.arange(KNOWN, SAMPLES)
-    result = results[order, seed]
+    result = results[order, period, seed]
     upper.plot(k, last.y[WASHOUT:], color="#c0392b", lw=0.8, label="measured")
     for name, model, style in (("as trained", result["before"], ":"), ("adapted", result["model"], "-")):
         upper.plot(
@@ -129,47 +129,62 @@ def figure(results: dict, path: Path) -> None:
     drawing.savefig(path, dpi=120)
 
 
+def table(results: dict, cases) -> list[str]:
+    lines = [
+        "",
+        "| order | q3 held for | data seed | as trained | adapted | retrained | adapted - retrained | gain | limit |"
+        " us a sample | ms a readout | " + " | ".join(f"with {value}" for value in OTHERS) + " |",
+        "|---|" + "---|" * (10 + len(OTHERS)),
+    ]
+    for (order, period, seed), r in results.items():
+        if (order, period) in cases:
+            adapted = r["adapted"][FORGETTING]
+            lines.append(
+                f"| {order} | {period} | {seed} | {r['unadapted']:.2f} | {adapted:.2f} | {r['retrained']:.2f} |"
+                f" {adapted - r['retrained']:+.2f} | {adapted - r['unadapted']:+.2f} | {r['limit']:.2f} |"
+                f" {r['us']:.0f} | {r['readout_ms']:.1f} | "
+                + " | ".join(f"{r['adapted'][value]:.2f}" for value in OTHERS)
+                + " |"
+            )
+    return lines
+
+
+def summary(results: dict, cases) -> str:
+    chosen = [r for (order, period, _), r in results.items() if (order, period) in cases]
+    behind = [r["retrained"] - r["adapted"][FORGETTING] for r in chosen]
+    gains = [r["adapted"][FORGETTING] - r["unadapted"] for r in chosen]
+    lost = sum(r["retrained"] < 0 for r in chosen)
+    return (
+        f"Of {len(chosen)} networks {sum(b <= 1 for b in behind)} come within 1 point of retraining or exceed it (the"
+        f" furthest behind: {max(behind):.2f} points); against the network as trained they gain {min(gains):.1f} to"
+        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. Retrained, {lost} diverge in"
+        " free run."
+    )
+
+
 def main() -> None:
-    results = {(order, seed): one(order, seed) for order in ORDERS for seed in SEEDS}
+    results = {(*case, seed): one(*case, seed) for case in CASES for seed in SEEDS}
     text = [
         "# Adaptation with online data",
         "",
         "Made by `python benchmarks/adaptation.py`. " + __doc__.split("\n\n")[2].strip().replace("\n", " "),
         f"The network is the best of {NETWORKS} of law `paper`. *Retrained*: the same reservoir, batch least squares on"
-        " samples 3000 to 4500. *Limit*: FIT of the true output against the noisy one. FIT in per cent.",
+        f" samples 3000 to 4500. *Limit*: FIT of the true output against the noisy one. The forgetting factor,"
+        f" {FORGETTING}, and the weight below which training data do not fade, 0.001, were settled on data seeds 0 to 3, which are not"
+        " shown; the last columns have other factors. FIT in per cent; times on one core of a busy machine.",
         "",
-        "| order | data seed | as trained | adapted | retrained | adapted - retrained | gain | limit |"
-        " us a sample | ms a readout |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for (order, seed), r in results.items():
-        adapted = r["adapted"][FORGETTING]
-        text.append(
-            f"| {order} | {seed} | {r['unadapted']:.2f} | {adapted:.2f} | {r['retrained']:.2f} |"
-            f" {adapted - r['retrained']:+.2f} | {adapted - r['unadapted']:+.2f} | {r['limit']:.2f} | {r['us']:.0f} |"
-            f" {r['readout_ms']:.1f} |"
-        )
-    text += ["", "Forgetting factors, adapted FIT:", "", "| order | data seed | " + " | ".join(map(str, OTHERS)) + " |"]
-    text.append("|---|---|" + "---|" * len(OTHERS))
-    for (order, seed), r in results.items():
-        text.append(f"| {order} | {seed} | " + " | ".join(f"{r['adapted'][f]:.2f}" for f in OTHERS) + " |")
-    worst = {
-        o: min(r["adapted"][FORGETTING] - r["retrained"] for (k, _), r in results.items() if k == o) for o in ORDERS
-    }
-    gains = [r["adapted"][FORGETTING] - r["unadapted"] for r in results.values()]
-    lost = sum(r["retrained"] < 0 for r in results.values())
-    text += [
+        summary(results, CASES[:2]),
+        *table(results, CASES[:2]),
         "",
-        f"The factor of the first table, {FORGETTING}, and the weight below which training data do not fade, 0.001,"
-        " were settled on data seeds 0 to 3, which are not shown here. Adapted minus retrained, worst of the seeds:"
-        f" {', '.join(f'{value:+.2f} at order {order}' for order, value in worst.items())}. Gain over the network as"
-        f" trained: {min(gains):.1f} to {max(gains):.1f} points. The 1400 samples after the drift hold 14 levels of the"
-        f" input: retrained on them alone, {lost} of {len(results)} networks diverge in free run.",
+        "**Where it falls short.** If q3 is switched every 100 samples, as in the paper's experiment, only 14 levels"
+        " follow the drift before sample 4500, and where the last 1500 samples visit others nobody has learnt them yet:"
+        " neither the adapted readout nor a retrained one. " + summary(results, CASES[2:]),
+        *table(results, CASES[2:]),
         "",
         "## The certificate, renewed",
         "",
         "The same networks, trained on samples 3000 to 4000 and scored on 4000 to 4500 of the drifted plant, order"
-        f" {ORDERS[0]}, data seed {SEEDS[0]}: {results[ORDERS[0], SEEDS[0]]['renewed'].words}",
+        f" {CASES[0][0]}, data seed {SEEDS[0]}: {results[*CASES[0], SEEDS[0]]['renewed'].words}",
     ]
     (HERE / "ADAPTATION.md").write_text("\n".join(text) + "\n", encoding="utf-8")
     print("\n".join(text))
