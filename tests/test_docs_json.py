@@ -57,6 +57,8 @@ def printed(tmp_path_factory):
         ("plan", [], 0),
         ("plan", ["--networks", "645"], 0),
         ("plan", ["--networks", "645", "--epsilon", "0.05"], 0),
+        ("plan", ["--stop", "patience:20"], 0),
+        ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
@@ -105,6 +107,7 @@ def test_the_objects_inside_are_documented_too(printed):
     require_as_documented(parts, inside["scores"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
+    require_as_documented([value["stop"] for value in printed["plan"] if "stop" in value], inside["stop"])
     require_as_documented([v["stability"] for v in identified if v["stability"]], inside["stability"])
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])

@@ -1,20 +1,25 @@
-"""`plan`: how many networks, what epsilon, what beta: all directions."""
+"""`plan`: how many networks, what epsilon, what beta: all directions; and what a stopping rule promises."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from echobound.cli.terminal import AsJson, console, print_json
 from echobound.errors import InputError
 
+if TYPE_CHECKING:
+    from echobound.scenario import StoppingRule
+
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: echobound plan --epsilon 0.05 --beta 1e-7")(plan)
+    app.command(epilog="Example: echobound plan --epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200")(
+        plan
+    )
 
 
 def plan(
@@ -22,38 +27,55 @@ def plan(
     beta: Annotated[str | None, typer.Option(help="1 - confidence, between 0 and 1.")] = None,
     networks: Annotated[int | None, typer.Option(help="Number of networks.")] = None,
     d: Annotated[int, typer.Option("--d", help="Number of optimisation variables; 1 for best of N.")] = 1,
+    discarded: Annotated[
+        int, typer.Option(help="Best networks that will be set aside, settled now: the threshold is the next one.")
+    ] = 0,
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            help="A stopping rule: patience:200 (the last 200 brought no improvement), looks:100,200,400,"
+            " horizon:100,10000, anytime, mixture."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan a certificate: give two of epsilon, beta and the number of networks, get the third.
 
     The explicit bound is the paper's; the exact one is tight and needs about half as many networks. With nothing
-    given: epsilon 0.05 and beta 1e-7.
+    given: epsilon 0.05 and beta 1e-7. A stopping rule is named before the first draw; with --stop, what it promises is
+    shown beside what a number of networks settled beforehand does.
     """
     from echobound import scenario
 
+    program = (d, discarded)
     if networks is None:
         epsilon, beta = epsilon or "0.05", beta or "1e-7"
         asked = "networks"
-        explicit: float = scenario.networks_explicit(epsilon, beta, d)
-        exact: float = scenario.networks_exact(epsilon, beta, d)
+        explicit: float = scenario.networks_explicit(epsilon, beta, *program)
+        exact: float = scenario.networks_exact(epsilon, beta, *program)
     elif epsilon is None:
         beta = beta or "1e-7"
         asked = "epsilon"
-        explicit, exact = scenario.epsilon_explicit(networks, beta, d), scenario.epsilon_exact(networks, beta, d)
+        explicit = scenario.epsilon_explicit(networks, beta, *program)
+        exact = scenario.epsilon_exact(networks, beta, *program)
     elif beta is None:
         asked = "beta"
-        explicit, exact = scenario.beta_explicit(networks, epsilon, d), scenario.beta_exact(networks, epsilon, d)
+        explicit = scenario.beta_explicit(networks, epsilon, *program)
+        exact = scenario.beta_exact(networks, epsilon, *program)
     else:
         raise InputError("epsilon, beta and networks were all given: leave one out, and it will be computed")
     given: dict[str, Any] = {"epsilon": epsilon, "beta": beta, "networks": networks, "d": d}
+    given |= {"discarded": discarded, "stop": stop}
     result = {"asked": asked, "explicit": explicit, "exact": exact}
-    certified = _what_networks_certify(result, beta, d) if asked == "networks" else {}
+    certified = _what_networks_certify(result, beta or "1e-7", program) if asked == "networks" else {}
+    promise = {} if stop is None else _promise(_rule(stop, beta, program), epsilon, networks)
     if as_json:
         numbers = {k: float(v) if k in ("epsilon", "beta") and v is not None else v for k, v in given.items()}
-        print_json({**result, **certified, "given": numbers})
+        print_json({**result, **certified, **({"stop": promise} if promise else {}), "given": numbers})
         return
     from rich.table import Table
 
+    out = console()
     table = Table(title=_title(given), title_justify="left", box=None, pad_edge=False, title_style="")
     table.add_column("bound")
     table.add_column(asked, justify="right")
@@ -62,15 +84,38 @@ def plan(
     for name in ("explicit", "exact"):
         value = f"{result[name]:.12g}" if asked != "networks" else str(result[name])
         table.add_row(name, value, *([f"epsilon = {certified[f'{name}_epsilon']:.12g}"] if certified else []))
-    console().print(table)
+    if promise:
+        value = promise[asked]
+        limit = [f"epsilon = {promise['epsilon']:.12g}, by this rule"] if certified else []
+        table.add_row(promise["rule"], str(value) if asked == "networks" else f"{value:.12g}", *limit)
+    out.print(table)
+    if promise:
+        out.print(f"\n{promise['words']}", width=min(out.width, 100) if out.is_terminal else None)
 
 
-def _what_networks_certify(result: dict[str, Any], beta: str | None, d: int) -> dict[str, float]:
+def _what_networks_certify(result: dict[str, Any], beta: str, program: tuple[int, int]) -> dict[str, float]:
     """Epsilon that each number of networks certifies by the exact bound."""
     from echobound.scenario import epsilon_exact
 
-    return {f"{name}_epsilon": epsilon_exact(result[name], beta or "1e-7", d) for name in ("explicit", "exact")}
+    return {f"{name}_epsilon": epsilon_exact(result[name], beta, *program) for name in ("explicit", "exact")}
+
+
+def _rule(text: str, beta: str | None, program: tuple[int, int]) -> StoppingRule:
+    from echobound.scenario import stopping_rule
+
+    if program != (1, 0):
+        raise InputError("a stopping rule is for the best of all networks: leave out --d and --discarded")
+    if beta is None:
+        raise InputError("a stopping rule needs beta: give it, and leave out epsilon or networks")
+    return stopping_rule(text, float(beta))
+
+
+def _promise(rule: StoppingRule, epsilon: str | None, networks: int | None) -> dict[str, Any]:
+    """What a rule certifies: at so many networks, or from how many on an epsilon."""
+    count = rule.networks(float(epsilon or "0.05")) if networks is None else networks
+    return {"rule": rule.kind, "networks": count, "epsilon": rule.epsilon(count), "words": rule.words}
 
 
 def _title(given: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+    shown = {name: value for name, value in given.items() if value is not None and (name, value) != ("discarded", 0)}
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())

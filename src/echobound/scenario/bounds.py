@@ -6,7 +6,8 @@ the N draws. For a scenario program with d decisions (d = 1: one threshold) it h
     exact      Bin(N, epsilon; d - 1) <= beta,   Bin(N, e; m) = sum_{i<=m} C(N, i) e^i (1 - e)^(N - i)
     explicit   N >= (2 / epsilon) (ln(1 / beta) + d - 1)
 
-and, if `discarded` scenarios are removed, C(m, discarded) Bin(N, epsilon; m) <= beta with m = discarded + d - 1.
+and, if `discarded` scenarios are removed, C(m, discarded) Bin(N, epsilon; m) <= beta with m = discarded + d - 1; the
+explicit bound then has ln(C(m, discarded) / beta) + m in its brackets, since Bin(N, e; m) <= 2^m exp(-N e / 2).
 
 Everything is computed in decimal arithmetic from what the user typed (the shortest text of a float), with enough digits
 to decide every ceiling; genuine equality, such as 0.95^1 = 0.95, is decided in fractions. Results that become floats
@@ -44,7 +45,7 @@ _GUARD = 20  # of them may be lost to rounding
 _STEP = Decimal("1e-40")  # relative size of a Newton step after which the next would change nothing
 
 
-def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1) -> int:
+def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1, discarded: int = 0) -> int:
     """Number of networks by the paper's closed formula, (2 / epsilon) (ln(1 / beta) + d - 1).
 
     Parameters
@@ -55,18 +56,21 @@ def networks_explicit(epsilon: Probability, beta: Probability, d: int = 1) -> in
         1 - confidence.
     d
         Number of decisions of the scenario program; one threshold is d = 1.
+    discarded
+        How many of the best networks are set aside (settled in advance): the threshold is the next one.
 
     Examples
     --------
     >>> networks_explicit(0.05, 1e-7)
     645
     """
-    e, b, d = _probability("epsilon", epsilon), _probability("beta", beta), _count("d", d)
-    with localcontext(_context(e, b)):
-        return int((2 / e * (d - 1 - b.ln())).to_integral_value(ROUND_CEILING))
+    e, b = as_probability("epsilon", epsilon), as_probability("beta", beta)
+    m, factor = _program(d, discarded)
+    with localcontext(digits_for(e, b)):
+        return int((2 / e * (m + Decimal(factor).ln() - b.ln())).to_integral_value(ROUND_CEILING))
 
 
-def epsilon_explicit(networks: int, beta: Probability, d: int = 1) -> float:
+def epsilon_explicit(networks: int, beta: Probability, d: int = 1, discarded: int = 0) -> float:
     """Smallest epsilon for which the explicit bound accepts this many networks; 1.0 if there is none.
 
     Examples
@@ -74,13 +78,14 @@ def epsilon_explicit(networks: int, beta: Probability, d: int = 1) -> float:
     >>> round(epsilon_explicit(645, 1e-7), 6)
     0.049979
     """
-    n, b, d = _count("networks", networks), _probability("beta", beta), _count("d", d)
-    with localcontext(_context(b=b, count=n)):
-        value = 2 * (d - 1 - b.ln()) / n
-        return _least_float(value, lambda e: e >= value)
+    n, b = as_count("networks", networks), as_probability("beta", beta)
+    m, factor = _program(d, discarded)
+    with localcontext(digits_for(b=b, count=n)):
+        value = 2 * (m + Decimal(factor).ln() - b.ln()) / n
+        return least_float(value, lambda e: e >= value)
 
 
-def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
+def beta_explicit(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
     """Smallest beta for which the explicit bound accepts this many networks; 1.0 if there is none.
 
     Examples
@@ -88,10 +93,11 @@ def beta_explicit(networks: int, epsilon: Probability, d: int = 1) -> float:
     >>> f"{beta_explicit(645, 0.05):.4g}"
     '9.931e-08'
     """
-    n, e, d = _count("networks", networks), _probability("epsilon", epsilon), _count("d", d)
-    with localcontext(_context(e=e, count=n)):
-        value = _exp(d - 1 - n * e / 2)
-        return _least_float(value, lambda b: b >= value)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
+    m, factor = _program(d, discarded)
+    with localcontext(digits_for(e=e, count=n)):
+        value = _exp(m + Decimal(factor).ln() - n * e / 2)
+        return least_float(value, lambda b: b >= value)
 
 
 def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarded: int = 0) -> int:
@@ -99,10 +105,8 @@ def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarde
 
     Parameters
     ----------
-    epsilon, beta, d
+    epsilon, beta, d, discarded
         As in `networks_explicit`.
-    discarded
-        How many of the best networks are set aside (settled in advance): the threshold is the next one.
 
     Examples
     --------
@@ -111,9 +115,9 @@ def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarde
     >>> networks_exact(0.05, 0.05, discarded=1)  # Wilks: the second best of 93
     93
     """
-    e, b = _probability("epsilon", epsilon), _probability("beta", beta)
+    e, b = as_probability("epsilon", epsilon), as_probability("beta", beta)
     m, factor = _program(d, discarded)
-    with localcontext(_context(e, b)):
+    with localcontext(digits_for(e, b)):
         few, enough = m, m + 1
         while not _holds(enough, m, factor, e, b):
             few, enough = enough, 2 * enough
@@ -136,11 +140,11 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
     >>> round(epsilon_exact(645, 1e-7), 10)
     0.0246796478
     """
-    n, b = _count("networks", networks), _probability("beta", beta)
+    n, b = as_count("networks", networks), as_probability("beta", beta)
     m, factor = _program(d, discarded)
     if n <= m:
         return 1.0
-    with localcontext(_context(b=b, count=n)):
+    with localcontext(digits_for(b=b, count=n)):
         # Newton on ln Bin as a function of y = -ln(1 - e). It is concave and decreasing (the survival function of a sum
         # of independent exponentials), so from the first step on every y is at or above the root: never optimistic.
         y = -(Decimal(n - m) / (n + 1)).ln()
@@ -151,7 +155,7 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
             step = (log_tail - target) / slope
             y += step
         value = 1 - (-y).exp()
-        return _least_float(value, lambda e: _holds(n, m, factor, e, b))
+        return least_float(value, lambda e: _holds(n, m, factor, e, b))
 
 
 def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
@@ -162,11 +166,11 @@ def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: i
     >>> round(log_beta_exact(10**6, 0.05), 4)
     -51293.2944
     """
-    n, e = _count("networks", networks), _probability("epsilon", epsilon)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
         return 0.0
-    with localcontext(_context(e=e, count=n)):
+    with localcontext(digits_for(e=e, count=n)):
         exact = _log_tail(n, m, 1 - e)[0] + Decimal(factor).ln()
         value = float(exact)
         if Decimal(value) < exact:
@@ -185,16 +189,16 @@ def beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int =
     >>> f"{beta_exact(645, 0.05):.4g}"
     '4.283e-15'
     """
-    n, e = _count("networks", networks), _probability("epsilon", epsilon)
+    n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
         return 1.0
-    with localcontext(_context(e=e, count=n)):
+    with localcontext(digits_for(e=e, count=n)):
         value = _exp(_log_tail(n, m, 1 - e)[0] + Decimal(factor).ln())
-        return _least_float(value, lambda b: _holds(n, m, factor, e, b))
+        return least_float(value, lambda b: _holds(n, m, factor, e, b))
 
 
-def _probability(name: str, value: Probability) -> Decimal:
+def as_probability(name: str, value: Probability) -> Decimal:
     """What the user typed, exactly: the shortest text that gives this float."""
     try:
         number = Decimal(value) if isinstance(value, str | Decimal) else Decimal(repr(float(value)))
@@ -206,7 +210,7 @@ def _probability(name: str, value: Probability) -> Decimal:
     return number
 
 
-def _count(name: str, value: SupportsIndex, least: int = 1) -> int:
+def as_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -218,12 +222,12 @@ def _count(name: str, value: SupportsIndex, least: int = 1) -> int:
 
 def _program(d: int, discarded: int) -> tuple[int, int]:
     """Order m of the binomial tail, and the number of ways C(m, discarded) it is counted."""
-    discarded = _count("discarded", discarded, least=0)
-    m = discarded + _count("d", d) - 1
+    discarded = as_count("discarded", discarded, least=0)
+    m = discarded + as_count("d", d) - 1
     return m, math.comb(m, discarded)
 
 
-def _context(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Context:
+def digits_for(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Context:
     """Digits enough for 1 - e to be exact, for ln(b) close to 0, for `count` networks, and `_DIGITS` more."""
     places = -int(e.as_tuple().exponent) - (int(b.as_tuple().exponent) if b > _HALF else 0)
     return Context(prec=_DIGITS + places + 2 * len(str(count)), Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -258,7 +262,7 @@ def _exp(logarithm: Decimal) -> Decimal:
     return max(Decimal(-800), min(Decimal(1), logarithm)).exp()
 
 
-def _least_float(value: Decimal, enough: Callable[[Decimal], bool]) -> float:
+def least_float(value: Decimal, enough: Callable[[Decimal], bool]) -> float:
     """The float next to `value` whose text satisfies `enough`: above 0, at most 1."""
     number = max(float(value), math.ulp(0.0))
     while number < 1.0 and not enough(Decimal(repr(number))):

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -325,7 +325,7 @@ def _statement(draft: Certificate) -> str:
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
-        f"{start} scores {_scored(draft)} {_beyond(draft, draft.threshold, best=True)} on these validation data with"
+        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} on these validation data with"
         f" probability at most {upward(draft.epsilon)}."
     )
 
@@ -337,20 +337,34 @@ def _worst(draft: Certificate) -> WorstCase:
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
-        f"{start} scores {_scored(draft)} {_beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
+        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
         " diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
 
 
-def _scored(draft: Certificate) -> str:
+class Scored(Protocol):
+    """Whatever says what was scored: a certificate, a statement."""
+
+    @property
+    def score(self) -> str: ...
+    @property
+    def direction(self) -> Literal["max", "min"]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def horizon(self) -> int | None: ...
+
+
+def scored(draft: Scored) -> str:
+    """As in "a FIT": what was scored."""
     name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def _beyond(draft: Certificate, threshold: float | None, *, best: bool) -> str:
+def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
     """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
     above = (draft.direction == "max") == best
     value = (upward if above else downward)(math.nan if threshold is None else threshold)

@@ -1,0 +1,196 @@
+"""The pH plant drifts, and the readout follows; writes benchmarks/ADAPTATION.md and a figure.
+
+Usage: python benchmarks/adaptation.py      (about a minute)
+
+A network is identified on the nominal plant. In a record of 6000 samples the buffer flow q2 moves from 0.55 to 0.65
+mL/s at half; q3 is switched every 30 samples, which is about the settling time. The readout is adapted sample by sample
+up to sample 4500; then every model is scored by a free run on the last 1500 samples, after a washout on the 100 before.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from echobound import identify
+from echobound.data import Record
+from echobound.kernels import get_kernel, hold_out
+from echobound.kernels.training import train_network
+from echobound.network import EchoStateNetwork, ReservoirLaw
+from echobound.network.adaptation import Adaptation
+from echobound.plants import PHPlant, noise_limit, ph_experiment
+from echobound.plants.excitation import multilevel
+from echobound.scenario import Renewal
+from echobound.scores import fit, get_score
+
+HERE = Path(__file__).parent
+SAMPLES, DRIFT, KNOWN, WASHOUT = 6000, 3000, 4500, 100
+NETWORKS, SEEDS = 59, (30, 31, 32, 33, 34, 35)
+CASES = ((50, 30), (200, 30), (50, 100))  # order, samples between switches of q3
+FORGETTING = 0.998  # this and the weight that is kept, 0.001, were settled on data seeds 0 to 3
+OTHERS = (1.0, 0.999, 0.998, 0.997)
+
+
+def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
+    """The record, and its output without noise."""
+    q2 = np.repeat([0.55, 0.65], [DRIFT, SAMPLES - DRIFT])
+    q3 = multilevel(SAMPLES, period, seed=seed, family=1, index=2)
+    record = PHPlant().simulate(q3, q2=q2, noise=0.05, seed=seed, family=1, index=2, name="drifting")
+    return record, PHPlant().response(q3, q2)
+
+
+def score(model: EchoStateNetwork, record: Record) -> float:
+    """FIT of the free run on the last samples."""
+    last = record.part(KNOWN - WASHOUT, SAMPLES)
+    measured, simulated = model.respond([last])
+    return float(fit(measured, simulated))
+
+
+def problem(training: Record, validation: Record, law: ReservoirLaw, seed: int):
+    return hold_out(training, validation, law=law, scores=[get_score("fit")], seed=seed)
+
+
+def one(order: int, period: int, seed: int) -> dict:
+    nominal, validation = ph_experiment(seed=seed, period=period)
+    record, clean = drifting(seed, period)
+    law = ReservoirLaw(order=order)
+    found = identify(nominal, validation, law=law, networks=NETWORKS, beta=0.05, seed=seed)
+    model, winner = found.model, found.certificate.winner
+    after = record.part(DRIFT, KNOWN, "after the drift")
+    retrained, _ = train_network(get_kernel("cpu"), problem(after, after, law, seed), winner)
+    # The same networks trained and scored again on new data: the certificate renewed. New data, new best network.
+    rows = get_kernel("cpu").evaluate(
+        problem(record.part(DRIFT, 4000), record.part(4000, KNOWN), law, seed), range(NETWORKS)
+    )
+    renewed = Renewal.of(
+        rows["scores"][:, 0], networks=NETWORKS, beta=0.05, depends_on_model=False, score="fit", unit="%"
+    )
+    last = record.part(KNOWN - WASHOUT, SAMPLES)
+    result = {
+        "unadapted": score(model, record),
+        "retrained": score(retrained, record),
+        "limit": noise_limit(last, clean[KNOWN - WASHOUT :], WASHOUT),
+        "adapted": {},
+        "renewed": renewed,
+    }
+    for forgetting in sorted({FORGETTING, *OTHERS}, reverse=True):
+        adaptation = Adaptation(model, nominal, forgetting)
+        start = time.perf_counter()
+        with threadpool_limits(1, user_api="blas"):
+            for u, y in zip(record.u[:KNOWN], record.y[:KNOWN], strict=True):
+                adaptation.update(u, y)
+        each = (time.perf_counter() - start) / KNOWN
+        with threadpool_limits(1, user_api="blas"):
+            start = time.perf_counter()
+            adapted = adaptation.model
+            readout = time.perf_counter() - start
+        result["adapted"][forgetting] = score(adapted, record)
+        if forgetting == FORGETTING:
+            result |= {"us": 1e6 * each, "readout_ms": 1e3 * readout, "model": adapted, "before": model}
+    return result
+
+
+def figure(results: dict, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    (order, period), seed = CASES[0], SEEDS[0]
+    record, _ = drifting(seed, period)
+    nominal, _ = ph_experiment(seed=seed, period=period)
+    drawing = Figure(figsize=(10, 5), layout="constrained")
+    upper, lower = drawing.subplots(2, 1, height_ratios=[1, 1])
+    last = record.part(KNOWN - WASHOUT, SAMPLES)
+    k = np.arange(KNOWN, SAMPLES)
+    result = results[order, period, seed]
+    upper.plot(k, last.y[WASHOUT:], color="#c0392b", lw=0.8, label="measured")
+    for name, model, style in (("as trained", result["before"], ":"), ("adapted", result["model"], "-")):
+        upper.plot(
+            k, model.simulate(last).y, style, color="#1f5fa8", lw=1.1, label=f"{name}, FIT {score(model, record):.1f} %"
+        )
+    upper.set(xlabel="sample", ylabel="pH")
+    upper.set_title("Free run on the last 1500 samples, 50 states", loc="left", fontsize=10)
+    upper.legend(frameon=False, fontsize=8, ncols=3)
+    adaptation = Adaptation(result["before"], nominal, FORGETTING)
+    steps, fits = range(2500, KNOWN + 1, 100), []
+    start = 0
+    for stop in steps:
+        adaptation.update(record.u[start:stop], record.y[start:stop])
+        start = stop
+        fits.append(score(adaptation.model, record))
+    lower.plot(steps, fits, "o-", color="#1f5fa8", ms=3, label="adapted up to this sample")
+    lower.axhline(result["retrained"], color="#2e7d32", lw=1, label="retrained on samples 3000 to 4500")
+    lower.axhline(result["unadapted"], color="#6b7280", lw=1, ls=":", label="as trained")
+    lower.axvline(DRIFT, color="#c0392b", lw=1, ls="--", label="q2 moves")
+    low = min(result["unadapted"], *[f for f in fits if f > 0]) - 5
+    lower.set(xlabel="sample", ylabel="FIT on the last 1500 (%)", ylim=(max(low, 0), 100))
+    lower.legend(frameon=False, fontsize=8, ncols=2, loc="lower right")
+    drawing.savefig(path, dpi=120)
+
+
+def table(results: dict, cases) -> list[str]:
+    lines = [
+        "",
+        "| order | q3 held for | data seed | as trained | adapted | retrained | adapted - retrained | gain | limit |"
+        " us a sample | ms a readout | " + " | ".join(f"with {value}" for value in OTHERS) + " |",
+        "|---|" + "---|" * (10 + len(OTHERS)),
+    ]
+    for (order, period, seed), r in results.items():
+        if (order, period) in cases:
+            adapted = r["adapted"][FORGETTING]
+            lines.append(
+                f"| {order} | {period} | {seed} | {r['unadapted']:.2f} | {adapted:.2f} | {r['retrained']:.2f} |"
+                f" {adapted - r['retrained']:+.2f} | {adapted - r['unadapted']:+.2f} | {r['limit']:.2f} |"
+                f" {r['us']:.0f} | {r['readout_ms']:.1f} | "
+                + " | ".join(f"{r['adapted'][value]:.2f}" for value in OTHERS)
+                + " |"
+            )
+    return lines
+
+
+def summary(results: dict, cases) -> str:
+    chosen = [r for (order, period, _), r in results.items() if (order, period) in cases]
+    behind = [r["retrained"] - r["adapted"][FORGETTING] for r in chosen]
+    gains = [r["adapted"][FORGETTING] - r["unadapted"] for r in chosen]
+    lost = sum(r["retrained"] < 0 for r in chosen)
+    return (
+        f"Of {len(chosen)} networks {sum(b <= 1 for b in behind)} come within 1 point of retraining or exceed it (the"
+        f" furthest behind: {max(behind):.2f} points); against the network as trained they gain {min(gains):.1f} to"
+        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. Of the retrained, {lost} diverge"
+        " in free run."
+    )
+
+
+def main() -> None:
+    results = {(*case, seed): one(*case, seed) for case in CASES for seed in SEEDS}
+    text = [
+        "# Adaptation with online data",
+        "",
+        "Made by `python benchmarks/adaptation.py`. " + __doc__.split("\n\n")[2].strip().replace("\n", " "),
+        f"The network is the best of {NETWORKS} of law `paper`. *Retrained*: the same reservoir, batch least squares on"
+        f" samples 3000 to 4500. *Limit*: FIT of the true output against the noisy one. The forgetting factor,"
+        f" {FORGETTING}, and the weight below which training data do not fade, 0.001, were settled on data seeds"
+        " 0 to 3, which are not shown; the last columns have other factors. FIT in per cent; times on one core of a"
+        " busy machine.",
+        "",
+        summary(results, CASES[:2]),
+        *table(results, CASES[:2]),
+        "",
+        "**Where it falls short.** If q3 is switched every 100 samples, as in the paper's experiment, only 14 levels"
+        " follow the drift before sample 4500, and where the last 1500 samples visit others nobody has learnt them yet;"
+        " the free run of an adapted readout may diverge there. " + summary(results, CASES[2:]),
+        *table(results, CASES[2:]),
+        "",
+        "## The certificate, renewed",
+        "",
+        "The same networks, trained on samples 3000 to 4000 and scored on 4000 to 4500 of the drifted plant, order"
+        f" {CASES[0][0]}, data seed {SEEDS[0]}: {results[*CASES[0], SEEDS[0]]['renewed'].words}",
+    ]
+    (HERE / "ADAPTATION.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    print("\n".join(text))
+    figure(results, HERE.parent / "docs" / "images" / "adaptation.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Is it worth training more? What a larger search would probably gain. Estimates, never part of a certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echobound.errors import InputError
+from echobound.scenario.bounds import Probability, as_count, epsilon_exact
+from echobound.scenario.statement import Scoring, Statement
+from echobound.scenario.verification import goodness
+
+__all__ = [
+    "Gain",
+    "beaten_probability",
+    "beaten_probability_limit",
+    "extrapolated_gain",
+    "learning_curve",
+    "tail_gain",
+]
+
+Array = NDArray[np.float64]
+
+
+def beaten_probability(networks: int, further: int) -> float:
+    """Probability that the best of so many further networks beats the best of N: M / (N + M).
+
+    Exact for a continuous score, before the scores are seen; smaller with ties.
+
+    Examples
+    --------
+    >>> round(beaten_probability(645, 500), 6)
+    0.436681
+    """
+    n, m = as_count("networks", networks), as_count("further", further, least=0)
+    return m / (n + m)
+
+
+def beaten_probability_limit(networks: int, further: int, beta: Probability) -> float:
+    """The same given the scores that were seen: an upper limit, 1 - (1 - epsilon)^M at confidence 1 - beta.
+
+    Examples
+    --------
+    >>> round(beaten_probability_limit(645, 10, 1e-7), 4)
+    0.2211
+    """
+    e = epsilon_exact(networks, beta)
+    return -math.expm1(as_count("further", further, least=0) * math.log1p(-e)) if e < 1 else 1.0
+
+
+def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "max") -> Array:
+    """Mean best score of n of the N networks, over all ways to take n of them: unbiased for a search of n.
+
+    Parameters
+    ----------
+    scores
+        Of all N networks.
+    sizes
+        Values of n from 1 to N.
+    direction
+        ``"max"`` or ``"min"``.
+
+    Returns
+    -------
+    curve
+        One value for each n; infinitely bad where n networks may all have diverged.
+
+    Examples
+    --------
+    >>> learning_curve(range(1, 11), [1, 5, 9, 10]).round(6).tolist()
+    [5.5, 9.166667, 9.9, 10.0]
+    """
+    values = np.sort(_values(scores, direction))
+    sign = 1.0 if direction == "max" else -1.0
+    return np.array([sign * _mean_best(values, as_count("a size of the learning curve", n)) for n in sizes])
+
+
+def _mean_best(values: Array, n: int) -> float:
+    """U(n) = sum_i S_(i) C(i - 1, n - 1) / C(N, n), values ascending; weights by recursion from the largest."""
+    count = len(values)
+    if n > count:
+        raise InputError(f"the learning curve goes up to the {count} networks there are, got {n}")
+    i = np.arange(count, n - 1, -1)
+    weights = n / count * np.concatenate([[1.0], np.cumprod((i[:-1] - n) / (i[:-1] - 1.0))])
+    counted = weights > 0
+    return float(weights[counted] @ values[i[counted] - 1])
+
+
+def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction: str = "max") -> float:
+    """Upper bound for the mean gain of so many further networks, estimated without bias.
+
+    The mean best of n is concave in n, whatever the score's distribution, so that its slope from `reference` to N
+    bounds what follows. Loose where many more networks are asked about.
+
+    Examples
+    --------
+    >>> round(extrapolated_gain(range(1, 11), further=1, reference=9), 6)
+    0.1
+    """
+    values = np.sort(_values(scores, direction))
+    n = as_count("reference", reference)
+    if n >= len(values):
+        raise InputError(f"the reference must be below the {len(values)} networks there are, got {n}")
+    return as_count("further", further, least=0) / (len(values) - n) * float(values[-1] - _mean_best(values, n))
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Generalised Pareto tail fitted by probability-weighted moments to the k largest excesses."""
+
+    shape: float  # xi, clipped to [-0.5, 0] for a score that is bounded above
+    scale: float
+    count: int
+
+    def gain(self, factor: float) -> float:
+        xi = self.shape
+        if xi == 0:
+            return self.scale * math.log(factor)
+        return self.scale / xi * math.pow(self.count, xi) * math.gamma(1 - xi) * (math.pow(factor, xi) - 1)
+
+
+def _tail(values: Array, count: int) -> _Tail | None:
+    """The tail of ascending values; None where the scores do not allow one."""
+    if count < 2 or len(values) <= count or not np.isfinite(values[-count - 1]):
+        return None
+    excess = values[-count:] - values[-count - 1]
+    a0 = float(excess.mean())
+    a1 = float((excess * np.arange(count - 1, -1, -1) / (count - 1)).mean())
+    if not a0 > 2 * a1 > 0:
+        return None
+    shape = min(0.0, max(-0.5, 2 - a0 / (a0 - 2 * a1)))
+    return _Tail(shape, a0 * (1 - shape), count)
+
+
+def tail_gain(
+    scores: ArrayLike, factor: float = 10.0, direction: str = "max", count: int | None = None
+) -> float | None:
+    """Estimated gain of the best score if `factor` times as many networks were drawn, from the tail of the scores.
+
+    A generalised Pareto law is fitted to the largest scores (a tenth of them if `count` is not given). Its error is 35
+    to 95 per cent: an order of magnitude. None where there are too few different scores.
+
+    Examples
+    --------
+    >>> scores = [-math.log(1 - i / 201) for i in range(1, 201)]
+    >>> round(tail_gain(scores), 6), round(tail_gain(scores, factor=2), 6)
+    (1.639112, 0.522258)
+    """
+    if not (math.isfinite(factor) and factor > 1):
+        raise InputError(f"the factor must be above 1, got {factor}")
+    values = np.sort(_values(scores, direction))
+    tail = _tail(values, len(values) // 10 if count is None else as_count("count", count, least=2))
+    return None if tail is None else tail.gain(factor)
+
+
+def _values(scores: ArrayLike, direction: str) -> Array:
+    values = goodness(scores, direction)
+    if values.ndim != 1 or not len(values):
+        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain(Statement):
+    """Whether more networks would be worth their time: an estimate.
+
+    Parameters
+    ----------
+    networks, factor
+        N, and how many times as many are thought of.
+    last_decade
+        What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded
+        above, the next one gains about this much at most. None where it is not finite.
+    tail
+        `tail_gain`: the estimate. None where there is none.
+    score, direction, unit, horizon
+        As in `certify`.
+    """
+
+    kind = "gain"
+    derived = ("further", "probability")
+
+    networks: int
+    factor: int
+    last_decade: float | None
+    tail: float | None
+    score: str = "score"
+    direction: Literal["max", "min"] = "max"
+    unit: str = ""
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        as_count("networks", self.networks)
+        as_count("factor", self.factor, least=2)
+
+    @property
+    def further(self) -> int:
+        """Networks to be drawn in addition."""
+        return (self.factor - 1) * self.networks
+
+    @property
+    def probability(self) -> float:
+        """Probability that the best of all these beats the present best."""
+        return beaten_probability(self.networks, self.further)
+
+    @property
+    def words(self) -> str:
+        """The estimate in plain words."""
+        times = {2: "Twice as many", 10: "Ten times more"}.get(self.factor, f"{self.factor} times more")
+        name = self.score.upper() if self.score in ("fit", "rmse") else self.score
+        point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
+        chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
+        seen = "" if self.last_decade is None else f" (the last factor of ten gained {self.last_decade:.2g})"
+        if self.tail is None:
+            return f"{chance}; the scores are too few or too alike to say how much better{seen}."
+        points = "s" if self.unit == "%" else ""
+        return (
+            f"{times} networks would probably gain about {self.tail:.1g} {point}{points}{seen}: an order of magnitude,"
+            f" give or take its own size. {chance}. Part of such a gain is luck on these validation data."
+        )
+
+    @classmethod
+    def of(cls, scores: ArrayLike, *, factor: int = 10, **scoring: Unpack[Scoring]) -> Gain:
+        """Estimate it from the scores of all N networks.
+
+        Examples
+        --------
+        >>> scores = [100 - 10 * math.sqrt(1 - i / 201) for i in range(1, 201)]
+        >>> print(Gain.of(scores, score="fit", unit="%").words)
+        Ten times more networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3): an order
+        of magnitude, give or take its own size. Ten times more networks would find a better one with probability 0.9.
+        Part of such a gain is luck on these validation data.
+        """
+        direction = scoring.get("direction", "max")
+        values = np.sort(_values(scores, direction))
+        tenth = len(values) // 10
+        decade = float(values[-1]) - _mean_best(values, tenth) if tenth and np.isfinite(values[-1]) else math.nan
+        return cls(
+            networks=len(values),
+            factor=factor,
+            last_decade=decade if math.isfinite(decade) else None,
+            tail=tail_gain(scores, factor, direction),
+            **scoring,
+        )
+
+    def again(self, *data: Any) -> Gain:
+        """The estimate from the scores of all N networks."""
+        (scores,) = data
+        scoring: Scoring = {
+            "score": self.score,
+            "direction": self.direction,
+            "unit": self.unit,
+            "horizon": self.horizon,
+        }
+        return Gain.of(scores, factor=self.factor, **scoring)

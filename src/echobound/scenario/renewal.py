@@ -1,0 +1,146 @@
+"""New data: the same N reservoirs, trained and scored again, certify afresh; and when they do not."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Unpack
+
+from numpy.typing import ArrayLike
+
+from echobound.errors import InputError
+from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
+from echobound.scenario.certificate import beyond, scored
+from echobound.scenario.statement import ScoreStatement, Scoring, ordered
+from echobound.scenario.verification import upward
+
+__all__ = ["Renewal"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renewal(ScoreStatement):
+    """The certificate of N reservoirs, drawn once, on data that came later.
+
+    The reservoirs were drawn without regard to the new data, so their scores on them are independent draws again, and
+    the certificate holds afresh with the same N. It does not hold
+
+    - if the new data depend on the network that was deployed (a controller that used it, for example): the reservoirs
+      are then no longer independent of the data,
+    - if some of the N were dropped because of their scores,
+
+    and in both cases N new networks must be drawn. `of` refuses them.
+
+    Parameters
+    ----------
+    networks
+        N.
+    updates
+        T, how many renewals are planned; each is stated at beta / T, so that all hold together.
+    winner, threshold
+        The best of N on the new data; None if all diverged.
+    """
+
+    kind = "renewal"
+    derived = ("epsilon",)
+
+    networks: int
+    updates: int
+    winner: int | None
+    threshold: float | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_count("updates", self.updates)
+        if self.winner is not None and not 0 <= self.winner < as_count("networks", self.networks):
+            raise InputError(f"network {self.winner} is not one of {self.networks}")
+
+    @cached_property
+    def epsilon(self) -> float:
+        """What is certified on the new data."""
+        return epsilon_exact(self.networks, as_probability("beta", self.beta) / self.updates)
+
+    @property
+    def words(self) -> str:
+        """The statement in plain words."""
+        what = (
+            "gives a finite score"
+            if self.threshold is None
+            else f"scores {scored(self)} {beyond(self, self.threshold, best=True)}"
+        )
+        jointly = "" if self.updates == 1 else f", in all {self.updates} planned renewals together"
+        return (
+            f"{self.start}{jointly}, a new network drawn in the same way and trained on the new data {what} on the new"
+            f" validation data with probability at most {upward(self.epsilon)}. This holds because none of the"
+            f" {self.networks} networks was dropped and the new data do not depend on the network in use."
+        )
+
+    @classmethod
+    def of(
+        cls,
+        scores: ArrayLike,
+        *,
+        networks: int,
+        beta: float,
+        updates: int = 1,
+        depends_on_model: bool | None = None,
+        **scoring: Unpack[Scoring],
+    ) -> Renewal:
+        """Renew a certificate.
+
+        Parameters
+        ----------
+        scores
+            Of all N networks on the new data, in the order of their index.
+        networks
+            N, as it was settled.
+        beta, updates
+            1 - confidence for all the renewals that are planned, and how many these are.
+        depends_on_model
+            Whether the new data depend on the network in use, as in a closed loop. True is refused; if it is not said,
+            a warning asks.
+
+        Examples
+        --------
+        >>> renewed = Renewal.of([80.0 + i / 100 for i in range(315)], networks=315, beta=1e-7, depends_on_model=False)
+        >>> renewed.winner, round(renewed.epsilon, 6)
+        (314, 0.049881)
+        """
+        order, values = ordered(scores, scoring.get("direction", "max"))
+        if len(order) != networks:
+            raise InputError(
+                f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them, those"
+                " that were dropped too, or draw new ones"
+            )
+        if depends_on_model:
+            raise InputError(
+                "the new data depend on the network in use, so the networks are not independent of them: draw new ones,"
+                " with another seed, and certify these"
+            )
+        if depends_on_model is None:
+            warnings.warn(
+                "the renewed certificate holds only if the new data do not depend on the network in use (no closed"
+                " loop through it): say depends_on_model=False if so",
+                stacklevel=2,
+            )
+        best = values[0]
+        return cls(
+            networks=networks,
+            updates=updates,
+            winner=None if best is None else order[0],
+            threshold=best,
+            beta=beta,
+            **scoring,
+        )
+
+    def again(self, *data: Any) -> Renewal:
+        """The statement from the scores of all N networks on the new data."""
+        (scores,) = data
+        return Renewal.of(
+            scores,
+            networks=self.networks,
+            beta=self.beta,
+            updates=self.updates,
+            depends_on_model=False,
+            **self.scoring,
+        )

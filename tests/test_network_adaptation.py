@@ -1,0 +1,236 @@
+"""Adaptation: recursive least squares against batch least squares, and a readout that follows a drifting plant."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echobound.data import Record
+from echobound.errors import DataError, InputError
+from echobound.kernels import get_kernel, hold_out
+from echobound.kernels.training import train_network
+from echobound.network import ReservoirLaw, paper
+from echobound.network.adaptation import BLOCK, Adaptation, RecursiveLeastSquares
+from echobound.network.dynamics import features, teacher_states
+from echobound.network.readout import least_squares
+from echobound.plants import PHPlant, ph_experiment
+from echobound.plants.excitation import multilevel
+from echobound.scores import fit, get_score
+
+
+def batch(phi, y, ridge=0.0, weights=None):
+    """Ridge regression with weighted rows by one orthogonal factorisation."""
+    root = np.ones(len(phi)) if weights is None else np.sqrt(weights)
+    phi, y, p = phi * root[:, None], y * root[:, None], phi.shape[1]
+    below = np.sqrt(ridge * np.square(phi).sum() / p) * np.eye(p)
+    stacked = np.concatenate([phi, below]), np.concatenate([y, np.zeros((p, y.shape[1]))])
+    return np.linalg.lstsq(*stacked, rcond=1e-15)[0].T
+
+
+def distance(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def data(rows, columns, outputs, decades=4.0, seed=0):
+    rng = np.random.default_rng(seed)
+    mixed = rng.normal(size=(columns, columns)) * 10.0 ** -np.linspace(0, decades, columns)[:, None]
+    phi = rng.normal(size=(rows, columns)) @ mixed
+    return phi, phi @ rng.normal(size=(columns, outputs)) + rng.normal(size=(rows, outputs))
+
+
+def added(solver, phi, y, pieces):
+    for rows, targets in zip(np.split(phi, pieces), np.split(y, pieces), strict=True):
+        solver.update(rows, targets)
+    return solver
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-8, 1e-3])
+@pytest.mark.parametrize("size", [1, 7, BLOCK, 1000])
+def test_recursive_is_batch(ridge, size):
+    phi, y = data(500, 30, 2)
+    solver = added(RecursiveLeastSquares(30, 2), phi, y, range(size, 500, size))
+    assert distance(solver.readout(ridge), batch(phi, y, ridge)) < 1e-8
+
+
+@given(st.lists(st.integers(0, 300), max_size=8), st.floats(0.9, 1.0))
+@settings(max_examples=30, deadline=None)
+def test_however_it_is_cut(cuts, forgetting):
+    phi, y = data(300, 8, 1)
+    solver = added(RecursiveLeastSquares(8, 1, forgetting), phi, y, sorted(cuts))
+    weights = forgetting ** np.arange(299, -1, -1)
+    assert distance(solver.readout(1e-8), batch(phi, y, 1e-8, weights)) < 1e-8
+
+
+def test_readout_in_between_changes_nothing():
+    phi, y = data(200, 8, 1)
+    quiet, asked = RecursiveLeastSquares(8, 1, 0.99), RecursiveLeastSquares(8, 1, 0.99)
+    for row, target in zip(phi, y, strict=True):
+        quiet.update(row, target)
+        asked.update(row, target)
+        asked.readout(1e-6)
+    assert distance(asked.readout(1e-6), quiet.readout(1e-6)) < 1e-9
+
+
+def test_half_of_the_digits():
+    """With a condition number of 1e7 the Gram matrix has lost everything; its square root has not."""
+    phi, _ = data(400, 20, 1, decades=7.0)
+    true = np.random.default_rng(1).normal(size=(20, 1))
+    solver = RecursiveLeastSquares(20, 1)
+    solver.update(phi, phi @ true)
+    assert distance(solver.readout().T, true) < 1e-7
+    gram = np.linalg.solve(phi.T @ phi, phi.T @ (phi @ true))
+    assert distance(gram, true) > 1e-5
+
+
+def test_as_the_kernels_solve_it():
+    phi, y = data(400, 12, 2, decades=1.0)
+    solver = RecursiveLeastSquares(12, 2)
+    solver.update(phi, y)
+    [(_, weights)] = least_squares(phi, y, (1e-8,))
+    assert distance(solver.readout(1e-8), weights) < 1e-8
+    twice = np.concatenate([phi, phi], axis=1)  # no full rank: the minimum norm
+    solver = RecursiveLeastSquares(24, 2)
+    solver.update(twice, y)
+    [(_, weights)] = least_squares(twice, y, (0.0,))
+    assert distance(solver.readout(), weights) < 1e-8
+
+
+def test_what_is_kept_does_not_fade():
+    phi, y = data(600, 10, 1)
+    solver = RecursiveLeastSquares(10, 1)
+    solver.update(phi[:200], y[:200])
+    solver.forget(0.98, kept=0.05)
+    added(solver, phi[200:], y[200:], range(3, 400, 3))
+    old = np.full(200, 0.05 + 0.95 * 0.98**400)
+    weights = np.concatenate([old, 0.98 ** np.arange(399, -1, -1)])
+    assert distance(solver.readout(1e-8), batch(phi, y, 1e-8, weights)) < 1e-8
+
+
+def test_before_the_first_row():
+    assert RecursiveLeastSquares(3, 2).readout(1e-8).tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize("forgetting", [0.0, -1.0, 1.01, np.nan])
+def test_bad_forgetting(forgetting):
+    with pytest.raises(InputError, match="forgetting"):
+        RecursiveLeastSquares(3, 1, forgetting)
+
+
+@pytest.mark.parametrize("kept", [-0.1, 1.0, np.nan])
+def test_bad_weight_to_keep(kept):
+    with pytest.raises(InputError, match="kept"):
+        RecursiveLeastSquares(3, 1).forget(0.9, kept)
+
+
+def test_bad_rows():
+    for phi, y in (([1.0, 2.0], [1.0]), ([1.0, 2.0, np.nan], [1.0]), ([1.0, 2.0, 3.0], [np.inf])):
+        with pytest.raises(InputError, match="rows of 3 columns"):
+            RecursiveLeastSquares(3, 1).update(phi, y)
+
+
+# ---------------------------------------------------------------- with a network
+
+LAWS = {
+    "paper": paper(15),
+    "delays": ReservoirLaw(
+        order=12, leak=0.4, bias_scale=0.5, input_delays=3, output_delays=2, present_input=True, constant=True,
+        padding=20, scaling="standard",
+    ),
+}  # fmt: skip
+
+
+def trained(training, law, washout=40):
+    problem = hold_out(training, training, law=law, scores=[get_score("fit")], washout=washout)
+    return train_network(get_kernel("reference"), problem, 0)[0]
+
+
+def regression(model, records):
+    """Phi and Y of several records as the kernels have them."""
+    rows, targets = [], []
+    for record in records:
+        u, y = model.scaling.inputs(record.u), model.scaling.outputs(record.y)
+        states, times = teacher_states(model.reservoir, u, y, model.padding), np.arange(model.washout, len(u))
+        rows.append(features(model.reservoir.hyper, states[times], u, y, times, y[0]))
+        targets.append(y[times])
+    return np.concatenate(rows), np.concatenate(targets)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [1, 13, 1000])
+def test_nothing_forgotten_is_batch_least_squares_on_all_data(mimo_records, law, size):
+    training, [later, latest] = mimo_records
+    model = trained(training, LAWS[law])
+    adaptation = Adaptation(model, training)
+    for record in (later, latest):
+        adaptation.restart()
+        for start in range(0, len(record), size):
+            adaptation.update(record.u[start : start + size], record.y[start : start + size])
+    adapted = adaptation.model
+    phi, y = regression(model, [*training, later, latest])
+    assert distance(adapted.readout, batch(phi, y, model.origin["ridge"])) < 1e-8
+    assert adaptation.samples == len(later) + len(latest) - 2 * model.washout == adapted.origin["adapted"]
+
+
+def test_before_the_first_sample_it_is_the_network(ph_records):
+    training, validation = ph_records
+    model = trained(training, paper(15))
+    adapted = Adaptation(model, training, forgetting=0.99).model
+    np.testing.assert_allclose(adapted.simulate(validation).y, model.simulate(validation).y, rtol=1e-4)
+
+
+def test_forgetting_weighs_by_age(ph_records):
+    training, later = ph_records
+    model = trained(training, paper(10))
+    adaptation = Adaptation(model, training, forgetting=0.99, kept=0.0)
+    adaptation.update(later.u, later.y)
+    phi, y = regression(model, [training, later])
+    weights = 0.99 ** np.maximum(np.arange(len(phi) - 1, -1, -1.0), 0)
+    weights[: len(training) - model.washout] = 0.99 ** (len(later) - model.washout)
+    assert distance(adaptation.model.readout, batch(phi, y, model.origin["ridge"], weights)) < 1e-8
+
+
+def test_a_drifting_plant_is_followed():
+    """q2 from 0.55 to 0.65 at half of 3000 samples, scored by free run on the last 700."""
+    training, _ = ph_experiment(samples=(1500, 100), noise=0.02)
+    model = trained(training, paper(30), washout=100)
+    q2 = np.repeat([0.55, 0.65], 1500)
+    record = PHPlant().simulate(multilevel(3000, period=50, seed=5), q2=q2, noise=0.02, seed=5)
+    adaptation = Adaptation(model, training, forgetting=0.997)
+    adaptation.update(record.u[:2300], record.y[:2300])
+    adapted, last = adaptation.model, record.part(2200, 3000)
+    retrained = trained(record.part(1500, 2300), paper(30), washout=100)
+    before, after, again = (float(fit(*one.respond([last]))) for one in (model, adapted, retrained))
+    assert after > before + 5
+    assert after > again - 1
+
+
+def test_a_plant_that_rests_does_not_wear_the_readout_out(ph_records):
+    """A thousand equal samples with a short memory: what was learnt in training is kept where they say nothing."""
+    training, validation = ph_records
+    model = trained(training, paper(15), washout=100)
+    rest = PHPlant().simulate(np.full(1000, 15.6), noise=0.01)
+    adapted = {}
+    for kept in (0.0, 0.01):
+        adaptation = Adaptation(model, training, forgetting=0.98, kept=kept)
+        adaptation.update(rest.u, rest.y)
+        adapted[kept] = float(fit(*adaptation.model.respond([validation])))
+    assert adapted[0.01] > float(fit(*model.respond([validation]))) - 10
+    assert adapted[0.01] > adapted[0.0] + 10
+
+
+def test_bad_samples(mimo_records):
+    training, _ = mimo_records
+    adaptation = Adaptation(trained(training, paper(5)), training)
+    with pytest.raises(DataError, match="as many inputs as outputs"):
+        adaptation.update(np.zeros((3, 2)), np.zeros((2, 2)))
+    with pytest.raises(DataError, match="2 inputs"):
+        adaptation.update(np.zeros((3, 1)), np.zeros((3, 2)))
+    with pytest.raises(DataError, match="numbers everywhere"):
+        adaptation.update([0.0, 1.0], [np.nan, 0.0])
+    before = adaptation.model.readout
+    assert adaptation.samples == 0
+    with pytest.raises(DataError):
+        Adaptation(replace(adaptation.model, origin={}), [Record(u=[1.0, 2.0], y=[1.0, 2.0])])
+    np.testing.assert_array_equal(adaptation.model.readout, before)

@@ -1,0 +1,137 @@
+"""Generalisation: statements on independent test episodes."""
+
+import math
+
+import numpy as np
+import pytest
+from golden import agrees
+from scipy import stats
+
+from echobound.errors import InputError
+from echobound.scenario import (
+    ConformalBand,
+    ErrorLimit,
+    FailureRate,
+    MeanLoss,
+    Optimism,
+    blocks,
+    expected_optimism,
+    mean_of_best,
+)
+
+
+@pytest.mark.parametrize(
+    ("failures", "episodes", "golden"), [(0, 59, "0.0495076"), (0, 100, "0.0295130496"), (2, 100, "0.0616192004")]
+)
+def test_failure_rate(failures, episodes, golden):
+    statement = FailureRate.of([True] * failures + [False] * (episodes - failures), beta=0.05)
+    assert agrees(statement.epsilon, golden)
+    assert statement.epsilon == pytest.approx(stats.beta(failures + 1, episodes - failures).ppf(0.95), rel=1e-9)
+    assert FailureRate.of([True] * 3, beta=0.05).epsilon == 1.0
+
+
+@pytest.mark.parametrize(("discarded", "golden"), [(0, "0.0581550791"), (4, "0.1737911582")])
+def test_error_limit(discarded, golden):
+    statement = ErrorLimit.of(np.arange(50.0)[::-1], beta=0.05, discarded=discarded)
+    assert agrees(statement.epsilon, golden)
+    assert statement.limit == 49 - discarded
+
+
+def test_error_limit_with_divergence():
+    errors = [1.0, math.nan, 2.0, math.inf]
+    assert ErrorLimit.of(errors, beta=0.05).limit is None
+    assert "diverged" in ErrorLimit.of(errors, beta=0.05, discarded=1).words
+    assert ErrorLimit.of(errors, beta=0.05, discarded=2).limit == 2.0
+    with pytest.raises(InputError, match="keep one"):
+        ErrorLimit.of(errors, beta=0.05, discarded=4)
+
+
+def test_conformal_rank():
+    errors = [np.full((3, 1), float(i)) for i in range(1, 51)]
+    band = ConformalBand.of(errors, beta=0.1, names=["pH"])
+    assert (band.rank, band.widths) == (46, (46.0,))
+    assert ConformalBand.of(errors[:9], beta=0.1).rank == 9, "10 times 0.9, not a rounding error above it"
+    few = ConformalBand.of(errors[:8], beta=0.1)
+    assert (few.rank, few.widths) == (9, (None,))
+    assert "no band" in few.words
+
+
+def test_conformal_band_over_several_outputs():
+    """One band for both: scaled, the larger of the two errors counts."""
+    errors = [np.array([[0.1 * i, -4.0 * i], [0.2 * i, 1.0 * i]]) for i in range(1, 20)]
+    band = ConformalBand.of(errors, beta=0.1, scales=[1.0, 10.0])
+    assert band.rank == 18
+    assert band.widths == pytest.approx((0.4 * 18, 4.0 * 18))
+    assert ConformalBand.of([*errors[:-2], errors[0] * np.nan, errors[0] * np.inf], beta=0.1).widths == (None, None)
+    for bad in ([], [np.zeros(3)], [np.zeros((3, 1)), np.zeros((3, 2))]):
+        with pytest.raises(InputError, match="array"):
+            ConformalBand.of(bad, beta=0.1)
+    with pytest.raises(InputError, match="scales"):
+        ConformalBand.of(errors, beta=0.1, scales=[1.0])
+
+
+def test_mean_loss():
+    assert agrees(MeanLoss.of([0.5] * 50, beta=0.05).margin, "0.173082")
+    assert agrees(MeanLoss.of([0.5] * 50, beta=0.05, candidates=645).margin, "0.318718")
+    assert MeanLoss.of([0.9] * 5, beta=0.05).limit == 1.0
+    for bad in ([], [1.1], [math.nan]):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            MeanLoss.of(bad, beta=0.05)
+
+
+@pytest.mark.parametrize(
+    ("networks", "golden"),
+    [(10, "1.5387527308"), (100, "2.5075936364"), (315, "2.8932713952"), (645, "3.1132846139"), (1000, "3.2414357691")],
+)
+def test_mean_of_the_best_of_normal_numbers(networks, golden):
+    assert agrees(mean_of_best(networks), golden)
+
+
+def test_expected_optimism():
+    assert mean_of_best(1) == pytest.approx(0.0, abs=1e-10)
+    assert mean_of_best(2) == pytest.approx(1 / math.sqrt(math.pi))
+    assert agrees(expected_optimism(645, 1.0, 0.5), "0.69615")
+    assert expected_optimism(645, 1.0, 0.0) == 0.0
+    rng = np.random.default_rng(0)
+    true, noise = rng.normal(size=(3000, 100)), 0.5 * rng.normal(size=(3000, 100))
+    luck = noise[np.arange(3000), (true + noise).argmax(axis=1)]
+    assert luck.mean() == pytest.approx(expected_optimism(100, 1.0, 0.5), abs=5 * luck.std() / math.sqrt(3000))
+
+
+def test_optimism():
+    assert Optimism.of(90.0, 88.0).difference == 2.0
+    assert Optimism.of(0.1, 0.3, direction="min").difference == pytest.approx(0.2)
+    assert "2 better" in Optimism.of(88.0, 90.0).words
+    assert "the same" in Optimism.of(88.0, 88.0).words
+    assert Optimism.of(88.0, math.nan).difference is None
+    assert "diverged" in Optimism.of(88.0, -math.inf).words
+
+
+def test_blocks_of_one_record():
+    assert blocks(1000, 300, 100) == [(0, 300), (400, 700)]
+    assert blocks(300, 300, 0) == [(0, 300)]
+    with pytest.raises(InputError, match="gap"):
+        blocks(1000, 300, gap=50, washout=100)
+    with pytest.raises(InputError, match="does not fit"):
+        blocks(200, 300, 100)
+
+
+def test_blocks_pay_for_their_dependence():
+    independent = FailureRate.of([False] * 50, beta=0.05)
+    dependent = FailureRate.of([False] * 50, beta=0.05, mixing=1e-3)
+    assert independent.total_beta == 0.05
+    assert dependent.total_beta == pytest.approx(0.05 + 49e-3)
+    assert dependent.epsilon == independent.epsilon
+    assert "1 - 0.099, " in dependent.words
+    assert "assumption, which is not tested" in dependent.words
+    assert "independent" in independent.words
+    with pytest.raises(InputError, match="no confidence"):
+        FailureRate.of([False] * 50, beta=0.05, mixing=0.02)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        FailureRate.of([False] * 50, beta=0.05, mixing=-0.1)
+
+
+@pytest.mark.parametrize("failed", [[0, 1], [[True]], ["no"]])
+def test_failures_are_true_or_false(failed):
+    with pytest.raises(InputError, match="true or false"):
+        FailureRate.of(failed, beta=0.05)

@@ -1,0 +1,144 @@
+"""Is it worth training more: exact, unbiased, and estimated."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from golden import agrees
+from scipy import stats
+
+from echobound.errors import InputError
+from echobound.scenario import (
+    Gain,
+    beaten_probability,
+    beaten_probability_limit,
+    epsilon_exact,
+    extrapolated_gain,
+    learning_curve,
+    tail_gain,
+)
+from echobound.scenario.gain import _tail
+
+EXPONENTIAL = [-math.log(1 - i / 201) for i in range(1, 201)]
+BOUNDED = [100 - 10 * math.sqrt(1 - i / 201) for i in range(1, 201)]
+
+
+def test_probability_to_be_beaten():
+    assert agrees(beaten_probability(645, 500), "0.436681")
+    assert beaten_probability(645, 645) == 0.5
+    assert beaten_probability(645, 9 * 645) == pytest.approx(0.9)
+    assert beaten_probability(645, 0) == 0
+    epsilon = epsilon_exact(645, 1e-3)
+    assert beaten_probability_limit(645, 20, 1e-3) == pytest.approx(1 - (1 - epsilon) ** 20)
+
+
+def test_golden():
+    assert agrees(tail_gain(EXPONENTIAL), "1.6391119248")
+    assert agrees(tail_gain(EXPONENTIAL, factor=2), "0.5222578987")
+    assert agrees(tail_gain(BOUNDED), "0.4298792200")
+    assert agrees(tail_gain(BOUNDED, factor=2), "0.1841383756")
+    tail = _tail(np.array(EXPONENTIAL), 20)
+    assert agrees(tail.shape, "-0.0718690860")
+    assert agrees(tail.scale, "0.9944175565")
+    tail = _tail(np.array(BOUNDED), 20)
+    assert tail.shape == -0.5, "clipped from -0.5141467832"
+    assert agrees(tail.scale, "1.5862624814")
+    assert agrees(max(EXPONENTIAL), "5.3033049081")
+    assert agrees(max(BOUNDED), "99.2946543841")
+    for scores, golden in ((EXPONENTIAL, "3.4600810952"), (BOUNDED, "98.0174285450")):
+        assert agrees(learning_curve(scores, [20])[0], golden)
+    assert agrees(learning_curve(EXPONENTIAL, [100])[0], "4.7976522524")
+    assert agrees(learning_curve(range(1, 11), [5])[0], "9.1666666667")
+    assert learning_curve(range(1, 11), [9])[0] == pytest.approx(9.9)
+
+
+def test_learning_curve_by_brute_force():
+    scores = np.random.default_rng(0).normal(size=8)
+    for n in range(1, 9):
+        every = [max(part) for part in combinations(scores, n)]
+        assert learning_curve(scores, [n])[0] == pytest.approx(np.mean(every))
+        every = [min(part) for part in combinations(scores, n)]
+        assert learning_curve(scores, [n], "min")[0] == pytest.approx(np.mean(every))
+    curve = learning_curve(scores, range(1, 9))
+    assert curve[0] == pytest.approx(scores.mean())
+    assert curve[-1] == scores.max()
+    assert curve[-1] - curve[-2] == pytest.approx(np.diff(np.sort(scores))[-1] / 8)
+    assert (np.diff(curve, 2) <= 1e-12).all(), "concave"
+
+
+def test_learning_curve_with_divergence():
+    """Finite only where n networks cannot all have diverged."""
+    scores = [1.0, 2.0, math.nan, math.nan]
+    np.testing.assert_array_equal(np.isfinite(learning_curve(scores, [1, 2, 3, 4])), [False, False, True, True])
+    assert learning_curve(scores, [2], "min")[0] == math.inf
+    with pytest.raises(InputError, match="up to the 4 networks"):
+        learning_curve(scores, [5])
+
+
+def test_extrapolated_gain_is_an_upper_bound_on_average():
+    """Exponential scores: the mean best of n is the harmonic number H_n."""
+    rng = np.random.default_rng(1)
+    found = [extrapolated_gain(rng.exponential(size=100), further=100, reference=50) for _ in range(400)]
+    true = sum(1 / i for i in range(101, 201))
+    slope = 100 / 50 * sum(1 / i for i in range(51, 101))
+    assert np.mean(found) == pytest.approx(slope, abs=5 * np.std(found) / 20)
+    assert slope > true
+    with pytest.raises(InputError, match="below the 3"):
+        extrapolated_gain([1.0, 2.0, 3.0], further=1, reference=3)
+
+
+def test_scores_to_minimise_gain_as_their_negatives():
+    assert tail_gain([-s for s in EXPONENTIAL], direction="min") == pytest.approx(tail_gain(EXPONENTIAL))
+    assert Gain.of([-s for s in BOUNDED], direction="min").last_decade == pytest.approx(Gain.of(BOUNDED).last_decade)
+
+
+def test_tail_of_shape_zero():
+    """Heavy tails are clipped to the exponential: sigma ln(factor)."""
+    heavy = stats.t(3).ppf(np.arange(1, 401) / 401)
+    tail = _tail(np.sort(heavy), 40)
+    assert tail.shape == 0
+    assert tail.gain(10) == pytest.approx(tail.scale * math.log(10))
+
+
+@pytest.mark.parametrize(
+    "scores", [[1.0] * 100, [1.0, 2.0], [math.nan] * 100, [math.nan] * 95 + [1.0, 2.0, 3.0, 4.0, 5.0]]
+)
+def test_where_nothing_can_be_said(scores):
+    assert tail_gain(scores) is None
+    assert "too few or too alike" in Gain.of(scores).words
+
+
+@pytest.mark.parametrize("factor", [1, 0, math.nan, math.inf])
+def test_bad_factors(factor):
+    with pytest.raises(InputError):
+        tail_gain(EXPONENTIAL, factor)
+
+
+def test_words():
+    words = Gain.of(BOUNDED, score="fit", unit="%").words
+    assert words.startswith("Ten times more networks would probably gain about 0.4 FIT points")
+    assert "probability 0.9" in words
+    assert Gain.of(BOUNDED, factor=2).words.startswith("Twice as many")
+    assert Gain.of(BOUNDED, factor=3).words.startswith("3 times more")
+
+
+# law: true gain of 10 times more, bias and relative root-mean-square error of the last decade and of the tail, per cent
+MONTE_CARLO = {
+    "normal": (stats.norm, "0.62907", (23, 52), (-14, 51)),
+    "exponential": (stats.expon, "2.30189", (0, 46), (-20, 34)),
+    "student": (stats.t(5), "4.02743", (-33, 56), (-58, 59)),
+}
+
+
+@pytest.mark.parametrize("name", MONTE_CARLO)
+def test_error_of_the_estimates(name):
+    """The errors the documentation states, within what 500 runs can tell."""
+    law, gain, *errors = MONTE_CARLO[name]
+    rng = np.random.default_rng(2)
+    true = float(gain)
+    found = [Gain.of(law.ppf(rng.random(645))) for _ in range(500)]
+    for values, (bias, spread) in zip(([g.last_decade for g in found], [g.tail for g in found]), errors, strict=True):
+        relative = np.array(values) / true - 1
+        assert 100 * relative.mean() == pytest.approx(bias, abs=8)
+        assert 100 * math.sqrt((relative**2).mean()) == pytest.approx(spread, abs=10)

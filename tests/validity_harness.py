@@ -1,0 +1,501 @@
+"""Does every rule miss as often as it says? Many campaigns of a score whose law is known, judged by an exact test.
+
+A *rule* is a function that plays a number of campaigns and returns how many missed, made by `rule`, which says how
+often it may: the exact probability where theory gives one (then the test is two-sided), a bound elsewhere. A *mutant*
+is played and judged in the same way, and must be rejected.
+
+Scores are minus uniform numbers unless a rule says otherwise: larger is better, and the probability to beat a
+threshold is minus the threshold. Each rule takes its limits from the library; where thresholds are found for all
+campaigns at once, the library confirms some of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from echobound.scenario import (
+    Anytime,
+    BothEnds,
+    ConformalBand,
+    DistributionBand,
+    ErrorLimit,
+    FailureRate,
+    Families,
+    Horizon,
+    JointScores,
+    Looks,
+    MeanLoss,
+    Mixture,
+    Patience,
+    QuantileInterval,
+    RankBand,
+    Removal,
+    Renewal,
+    SecondSet,
+    Stopped,
+    beaten_probability,
+    epsilon_exact,
+    peeking_probability,
+)
+
+LEVEL = 1e-3
+BATCH = 20_000
+BETA = 0.05
+CONFIRMED = 20  # campaigns of each batch
+
+Play = Callable[[int, np.random.Generator], int]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule under test: how it is played, and how often it may miss."""
+
+    name: str
+    play: Play
+    probability: float
+    exact: bool
+
+    def judge(self, campaigns: int, seed: int = 0) -> Outcome:
+        """Play so many campaigns, a batch after the other."""
+        misses, left, rng = 0, campaigns, np.random.default_rng([seed, len(self.name), sum(map(ord, self.name))])
+        while left:
+            batch = min(left, BATCH)
+            misses += self.play(batch, rng)
+            left -= batch
+        way = "two-sided" if self.exact else "greater"
+        return Outcome(self, misses, campaigns, float(stats.binomtest(misses, campaigns, self.probability, way).pvalue))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a rule did."""
+
+    rule: Rule
+    misses: int
+    campaigns: int
+    p_value: float
+
+
+RULES: list[Rule] = []
+MUTANTS: list[Rule] = []
+
+
+def rule(name: str, probability: float, *, exact: bool) -> Callable[[Play], Play]:
+    """A rule that must pass."""
+
+    def add(play: Play) -> Play:
+        RULES.append(Rule(name, play, probability, exact))
+        return play
+
+    return add
+
+
+def mutant(name: str, probability: float = BETA) -> Callable[[Play], Play]:
+    """A rule that breaks its promise, and must be rejected."""
+
+    def add(play: Play) -> Play:
+        MUTANTS.append(Rule(name, play, probability, exact=False))
+        return play
+
+    return add
+
+
+def missed(violation: np.ndarray, epsilon: float | np.ndarray) -> int:
+    return int((violation > epsilon).sum())
+
+
+def uniform(campaigns: int, networks: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.random((campaigns, networks))
+
+
+# ---------------------------------------------------------------- constraint removal
+
+
+@rule("removal: 5 best of 100 set aside", BETA, exact=True)
+def removal_best(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    threshold = np.sort(u, axis=1)[:, 5]
+    said = [Removal.of(-row, discarded=5, beta=BETA) for row in u[:CONFIRMED]]
+    np.testing.assert_array_equal([-s.threshold for s in said], threshold[:CONFIRMED])
+    return missed(threshold, said[0].epsilon)
+
+
+@rule("removal: 2 worst of 80 set aside, score to minimise", BETA, exact=True)
+def removal_worst(campaigns, rng):
+    u = uniform(campaigns, 80, rng)
+    threshold = np.sort(u, axis=1)[:, -3]
+    said = [Removal.of(row, discarded=2, beta=BETA, case="worst", direction="min") for row in u[:CONFIRMED]]
+    np.testing.assert_array_equal([s.threshold for s in said], threshold[:CONFIRMED])
+    return missed(1 - threshold, said[0].epsilon)
+
+
+@rule("removal: ties (scores of two digits), a tenth diverged", BETA, exact=False)
+def removal_ties(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    scores = np.where(u > 0.9, np.nan, -np.floor(20 * u) / 20)
+    said = [Removal.of(row, discarded=5, beta=BETA) for row in scores[:CONFIRMED]]
+    threshold = -np.sort(-scores, axis=1)[:, 5]
+    np.testing.assert_array_equal([s.threshold for s in said], threshold[:CONFIRMED])
+    return missed(-threshold, said[0].epsilon)  # u below the atom's lower end is strictly better
+
+
+# ---------------------------------------------------------------- both ends, quantiles, bands
+
+
+@rule("both ends: best and worst of 100 together", BETA, exact=True)
+def both_ends(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    said = BothEnds.of(-u[0], beta=BETA)
+    assert (said.best, said.worst) == (-u[0].min(), -u[0].max())
+    return int(((u.min(axis=1) > said.epsilon) | (1 - u.max(axis=1) > said.epsilon)).sum())
+
+
+@rule("both ends: outside the range of 100", BETA, exact=True)
+def outside(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    return missed(u.min(axis=1) + 1 - u.max(axis=1), BothEnds.of(-u[0], beta=BETA).epsilon_outside)
+
+
+_QUANTILE = QuantileInterval.of(range(100), level=0.9, beta=BETA)
+
+
+@rule("quantile interval: 90 % quantile from 100", 1 - _QUANTILE.coverage, exact=True)
+def quantile(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    lower, upper = _QUANTILE.ranks
+    ascending = np.sort(u, axis=1)
+    said = QuantileInterval.of(u[0], level=0.9, beta=BETA)
+    assert (said.lower, said.upper) == (ascending[0, lower - 1], ascending[0, upper - 1])
+    return int(((ascending[:, lower - 1] > 0.9) | (ascending[:, upper - 1] < 0.9)).sum())
+
+
+@rule("rank band: any of the 10 best of 100, chosen after a look", BETA, exact=True)
+def rank_band(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    return int((u[:, :10] > RankBand.of(-u[0], beta=BETA, ranks=10).epsilons).any(axis=1).sum())
+
+
+@rule("distribution band: 100 networks, both sides", BETA, exact=True)
+def distribution_band(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    _, lower, upper = DistributionBand.of(-u[0], beta=BETA).curves(-u[0])
+    return int(((u > upper) | (u < lower)).any(axis=1).sum())
+
+
+@rule("second set: rank of the winner among 50, correlated data", BETA, exact=False)
+def second_set(campaigns, rng):
+    first, noise = rng.normal(size=(2, campaigns, 50))
+    second = 0.7 * first + math.sqrt(1 - 0.49) * noise
+    winner = first.argmax(axis=1)
+    own = second[np.arange(campaigns), winner]
+    rank = (second >= own[:, None]).sum(axis=1)
+    said = [SecondSet.of(second[i], int(winner[i]), beta=BETA) for i in range(CONFIRMED)]
+    np.testing.assert_array_equal([s.rank for s in said], rank[:CONFIRMED])
+    limits = np.array(RankBand.of(range(50), beta=BETA).epsilons)
+    assert said[0].epsilon == limits[rank[0] - 1]
+    return missed(stats.norm.sf(own), limits[rank - 1])
+
+
+# ---------------------------------------------------------------- stopping early
+
+
+def patience_stops(u: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number of networks at which each campaign stops, and the violation probability of its best there."""
+    best = np.minimum.accumulate(u, axis=1)
+    column = np.arange(u.shape[1])
+    record = np.maximum.accumulate(np.where(u == best, column, 0), axis=1)
+    stops = np.argmax(column - record >= draws, axis=1)
+    assert stops.all(), "long enough for all to stop"
+    return stops + 1, best[np.arange(len(u)), stops]
+
+
+@rule("patience: the last 20 brought no improvement", BETA, exact=True)
+def patience(campaigns, rng):
+    u = uniform(campaigns, 500, rng)
+    n, violation = patience_stops(u, 20)
+    rule = Patience(beta=BETA, draws=20)
+    said = [Stopped.of(-row, rule) for row in u[:CONFIRMED]]
+    np.testing.assert_array_equal([s.networks for s in said], n[:CONFIRMED])
+    np.testing.assert_array_equal([-s.threshold for s in said], violation[:CONFIRMED])
+    limits = np.array([1.0, *(rule.epsilon(k) for k in range(1, 501))])
+    return missed(violation, limits[n])
+
+
+def three_levels(draws: int = 20, later: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    """A score of three values that is worst for patience without coins: their probabilities, and those to beat them."""
+    lowest = BETA ** (1 / (draws + 1)) * (1 - 1e-9)
+    lower = BETA ** (1 / (draws + later)) * (1 - 1e-9)
+    return np.array([lowest, lower - lowest, 1 - lower]), np.array([1 - lowest, 1 - lower, 0.0])
+
+
+def patience_on_three_levels(campaigns, rng, allows):
+    share, beaten = three_levels()
+    limits = [1.0, *(epsilon_exact(n, BETA) for n in range(1, 400))]
+    scores = rng.choice(3, p=share, size=(campaigns, 399)).astype(float)
+    total = 0
+    for row, seed in zip(scores, rng.integers(2**62, size=campaigns).tolist(), strict=True):
+        n = allows(row, seed)
+        total += bool(beaten[int(row[:n].max())] > limits[n])
+    return total
+
+
+@rule("patience: ties broken by coins, a score of three values", BETA, exact=False)
+def patience_ties(campaigns, rng):
+    return patience_on_three_levels(
+        campaigns, rng, lambda row, seed: Patience(beta=BETA, draws=20, seed=seed).allows(row)
+    )
+
+
+FIRST, LAST = 100, 10_000
+_SPAN = range(FIRST, LAST + 1)
+
+
+def peeking(limits: np.ndarray) -> Play:
+    """Look at every n from FIRST to LAST, and stop as soon as the limit at n is wrong: the worst that one can do.
+
+    The violation probability changes only at records, and how long the next one takes is geometric.
+    """
+
+    def play(campaigns, rng):
+        n = np.full(campaigns, FIRST)
+        violation = -np.expm1(np.log(rng.random(campaigns)) / FIRST)
+        wrong = np.zeros(campaigns, dtype=bool)
+        active = np.arange(campaigns)
+        while len(active):
+            v = violation[active]
+            wait = np.ceil(np.log(rng.random(len(active))) / np.log1p(-v))
+            following = np.minimum(n[active] + np.maximum(wait, 1), LAST + 1).astype(int)
+            wrong[active] |= v > limits[following - 1]  # just before the next record the limit is tightest
+            n[active], violation[active] = following, v * rng.random(len(active))
+            active = active[(following <= LAST) & ~wrong[active]]
+        return int(wrong.sum())
+
+    return play
+
+
+for _rule in (Horizon(beta=BETA, first=FIRST, last=LAST), Anytime(beta=BETA, first=FIRST), Mixture(beta=BETA)):
+    _limits = np.array([_rule.epsilon(max(n, 1)) for n in range(LAST + 1)])
+    _exact = peeking_probability(_SPAN, _limits[FIRST:].tolist())
+    rule(f"{_rule.kind}: stop at will between {FIRST} and {LAST:,}", _exact, exact=True)(peeking(_limits))
+    rule(f"{_rule.kind}: below beta", BETA, exact=False)(peeking(_limits))
+
+_LOOKS = Looks(beta=BETA, looks=(100, 200, 400, 800))
+
+
+@rule(
+    "looks: stop at will at 100, 200, 400 or 800",
+    peeking_probability(_LOOKS.looks, [_LOOKS.epsilon(n) for n in _LOOKS.looks]),
+    exact=True,
+)
+def looks(campaigns, rng):
+    violation, before, wrong = np.ones(campaigns), 0, np.zeros(campaigns, dtype=bool)
+    for n in _LOOKS.looks:
+        violation = np.minimum(violation, -np.expm1(np.log(rng.random(campaigns)) / (n - before)))
+        before = n
+        wrong |= violation > _LOOKS.epsilon(n)
+    return int(wrong.sum())
+
+
+@rule("looks: the 5th best, any n from 25 to 200", BETA, exact=False)
+def looks_lower_rank(campaigns, rng):
+    rule = Looks(beta=BETA, looks=(25, 50, 100, 200), rank=5)
+    u = uniform(campaigns, 200, rng)
+    wrong = np.zeros(campaigns, dtype=bool)
+    for n in (*range(25, 200, 5), 200):
+        wrong |= np.partition(u[:, :n], 4, axis=1)[:, 4] > rule.epsilon(n)
+    return int(wrong.sum())
+
+
+# ---------------------------------------------------------------- several orders, several scores
+
+_FAMILIES, _EACH = 21, 59
+
+
+@rule("families: global best, one family above all others", BETA, exact=True)
+def global_best_dominated(campaigns, rng):
+    u = uniform(campaigns, _EACH, rng)
+    others = np.linspace(-3, -2, _EACH)
+    said = Families.of({"0": -u[0], "1": others, "2": others}, beta=BETA)
+    assert (said.best, said.thresholds[0]) == (0, -u[0].min())
+    return missed(u.min(axis=1), said.epsilon)
+
+
+@rule("families: global best, families of different quality", BETA, exact=False)
+def global_best_spread(campaigns, rng):
+    scale = np.linspace(1, 4, 5)
+    least = rng.random((campaigns, 5, _EACH)).min(axis=2) * scale  # family k is uniform on [0, scale_k]
+    best = least.min(axis=1)
+    violation = (best[:, None] / scale).max(axis=1)
+    return missed(violation, Families.of({str(k): range(_EACH) for k in range(5)}, beta=BETA).epsilon)
+
+
+@rule("families: 21 of one law, the mixture", BETA, exact=True)
+def mixture_of_families(campaigns, rng):
+    least = -np.expm1(np.log(rng.random((campaigns, _FAMILIES))) / _EACH)
+    said = Families.of({str(k): range(_EACH) for k in range(_FAMILIES)}, beta=BETA)
+    return missed(least.min(axis=1), said.epsilon_mixture)
+
+
+@rule("families: own best of each of 21, all together", 1 - (1 - BETA / _FAMILIES) ** _FAMILIES, exact=True)
+def own_best(campaigns, rng):
+    least = -np.expm1(np.log(rng.random((campaigns, _FAMILIES))) / _EACH)
+    said = Families.of({str(k): range(_EACH) for k in range(_FAMILIES)}, beta=BETA)
+    return int((least > said.epsilons).any(axis=1).sum())
+
+
+def three_scores(campaigns, rng, kind):
+    """For each of three scores, the probability that a new network beats its best of 124; and that of beating any."""
+    if kind == "independent":
+        each = rng.random((campaigns, 3, 124)).min(axis=2)
+        return each, 1 - np.prod(1 - each, axis=1)
+    # Disjoint: network u in [0, 3) is good in one score alone, the one of its unit interval.
+    u = 3 * uniform(campaigns, 124, rng)
+    each = np.stack([np.where(u // 1 == j, u % 1, 1.0).min(axis=1) / 3 for j in range(3)], axis=1)
+    return each, each.sum(axis=1)
+
+
+def _joint_statement() -> JointScores:
+    return JointScores.of({name: range(124) for name in "abc"}, beta=BETA, directions=("max",) * 3)
+
+
+for _kind in ("independent", "disjoint"):
+
+    @rule(f"scores: three {_kind} ones, jointly", BETA, exact=False)
+    def joint_scores(campaigns, rng, kind=_kind):
+        return missed(three_scores(campaigns, rng, kind)[1], _joint_statement().epsilon_joint)
+
+
+@rule("scores: three independent ones, each", 1 - (1 - BETA / 3) ** 3, exact=True)
+def separate_scores(campaigns, rng):
+    each, _ = three_scores(campaigns, rng, "independent")
+    return int((each > _joint_statement().epsilon_separate).any(axis=1).sum())
+
+
+# ---------------------------------------------------------------- more networks, new data, new episodes
+
+
+@rule("gain: 50 further networks do not beat the best of 100", 1 - beaten_probability(100, 50), exact=True)
+def beaten(campaigns, rng):
+    u = uniform(campaigns, 150, rng)
+    return int((u[:, 100:].min(axis=1) >= u[:, :100].min(axis=1)).sum())
+
+
+@rule("renewal: the same 80 networks on three further sets of data", 1 - (1 - BETA / 3) ** 3, exact=True)
+def renewal(campaigns, rng):
+    u = rng.random((campaigns, 3, 80))
+    said = Renewal.of(-u[0, 0], networks=80, beta=BETA, updates=3, depends_on_model=False)
+    assert said.threshold == -u[0, 0].min()
+    return int((u.min(axis=2) > said.epsilon).any(axis=1).sum())
+
+
+@rule("episodes: failures of a criterion in 59", BETA, exact=False)
+def failure_rate(campaigns, rng):
+    true = 0.055
+    failures = rng.binomial(59, true, size=campaigns)
+    limits = np.array([FailureRate(episodes=59, failures=x, beta=BETA).epsilon for x in range(60)])
+    return int((limits[failures] < true).sum())
+
+
+@rule("episodes: third largest error of 60", BETA, exact=True)
+def error_limit(campaigns, rng):
+    errors = rng.exponential(size=(campaigns, 60))
+    limit = np.sort(errors, axis=1)[:, -3]
+    said = [ErrorLimit.of(row, beta=BETA, discarded=2) for row in errors[:CONFIRMED]]
+    np.testing.assert_array_equal([s.limit for s in said], limit[:CONFIRMED])
+    return missed(np.exp(-limit), said[0].epsilon)
+
+
+_FEW = 20
+
+
+@rule("episodes: conformal band from 20", 1 - 19 / 21, exact=True)
+def conformal(campaigns, rng):
+    errors = rng.exponential(size=(campaigns, _FEW + 1))
+    band = [ConformalBand.of([[[e]] for e in row[:_FEW]], beta=0.1) for row in errors[:CONFIRMED]]
+    width = np.sort(errors[:, :_FEW], axis=1)[:, band[0].rank - 1]
+    np.testing.assert_array_equal([b.widths[0] for b in band], width[:CONFIRMED])
+    return missed(errors[:, _FEW], width)
+
+
+@rule("episodes: mean loss of 40", BETA, exact=False)
+def mean_loss(campaigns, rng):
+    losses = rng.binomial(40, 0.3, size=campaigns) / 40
+    return missed(0.3 - losses, MeanLoss(episodes=40, beta=BETA, mean=0.0).margin)
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def _fixed(n: np.ndarray) -> np.ndarray:
+    return -np.expm1(math.log(BETA) / n)
+
+
+mutant("naive peeking: the certificate of a fixed n, stopped at will between 100 and 10,000")(
+    peeking(_fixed(np.maximum(np.arange(LAST + 1), 1)))
+)
+
+
+@mutant("the number to discard is chosen after a look, at the limit of one settled beforehand")
+def chosen_rank(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    return int((u[:, :10] > [epsilon_exact(100, BETA, discarded=r) for r in range(10)]).any(axis=1).sum())
+
+
+@mutant("patience without coins: a tie counts as no improvement")
+def patience_without_coins(campaigns, rng):
+    def allows(row, _seed):
+        record = 0
+        for n, value in enumerate(row.tolist(), 1):
+            if value > row[record]:
+                record = n - 1
+            if n - 1 - record >= 20:
+                return n
+        return None
+
+    return patience_on_three_levels(campaigns, rng, allows)
+
+
+@mutant("own best of each of 21 families, without sharing beta")
+def families_without_union(campaigns, rng):
+    least = -np.expm1(np.log(rng.random((campaigns, _FAMILIES))) / _EACH)
+    return int((least > epsilon_exact(_EACH, BETA)).any(axis=1).sum())
+
+
+@mutant("the score is chosen among three after a look")
+def chosen_score(campaigns, rng):
+    each, _ = three_scores(campaigns, rng, "independent")
+    return int((each > epsilon_exact(124, BETA)).any(axis=1).sum())
+
+
+@mutant("renewal with the better half of the networks, quoting all")
+def renewal_pruned(campaigns, rng):
+    return missed(rng.random((campaigns, 40)).min(axis=1), epsilon_exact(80, BETA))
+
+
+@mutant("one-sided limits of the band, quoted for both ends")
+def one_sided_quoted_for_both(campaigns, rng):
+    u = uniform(campaigns, 100, rng)
+    epsilon = epsilon_exact(100, BETA)
+    return int(((u.min(axis=1) > epsilon) | (1 - u.max(axis=1) > epsilon)).sum())
+
+
+@mutant("conformal band of rank (n)(1 - beta) instead of (n + 1)(1 - beta)", 0.1)
+def conformal_off_by_one(campaigns, rng):
+    errors = rng.exponential(size=(campaigns, _FEW + 1))
+    return missed(errors[:, _FEW], np.sort(errors[:, :_FEW], axis=1)[:, math.ceil(0.9 * _FEW) - 1])
+
+
+@mutant("blocks of one record that depend on each other, taken for independent episodes")
+def dependent_blocks(campaigns, rng):
+    """Every block equals the one before it with probability one half."""
+    fails = rng.random((campaigns, 59)) < 0.055
+    repeats = rng.random((campaigns, 59)) < 0.5
+    for block in range(1, 59):
+        fails[:, block] = np.where(repeats[:, block], fails[:, block - 1], fails[:, block])
+    limits = np.array([FailureRate(episodes=59, failures=x, beta=BETA).epsilon for x in range(60)])
+    return int((limits[fails.sum(axis=1)] < 0.055).sum())
