@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from echobound.cli.computing import EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.show import print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Workers = Annotated[int | None, typer.Option(help="Networks trained at the same time; all cores if not given.")]
 Seed = Annotated[int, typer.Option(help="With its index, it names each network.")]
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder.")]
 
@@ -34,6 +34,8 @@ def demo(
     networks: Annotated[int | None, typer.Option(help="Number of networks; 645 by the paper's bound.")] = None,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -48,7 +50,7 @@ def demo(
 
     training, validation = ph_experiment()
     target = new_folder("demo") if run is None else run
-    with progress(f"networks of order {order}", quiet) as show:
+    with progress(f"networks of order {order}", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             validation,
@@ -58,6 +60,7 @@ def demo(
             bound="explicit",
             seed=seed,
             workers=workers,
+            engine=crew,
             run=target,
             on_progress=show,
         )
@@ -81,6 +84,8 @@ def identify(
     washout: Annotated[int, typer.Option(help="Samples at the start of each record that do not count.")] = 100,
     seed: Seed = 0,
     workers: Workers = None,
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -103,7 +108,7 @@ def identify(
         chosen.append("no --sampling-time and no --time: one second between samples was assumed")
     if validation is None:
         chosen.append(f"no --validation: the last 25 % of {training[-1].name} were held out to pick the network on")
-    with progress("networks", quiet) as show:
+    with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
@@ -117,6 +122,7 @@ def identify(
             washout=washout,
             seed=seed,
             workers=workers,
+            engine=crew,
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )
