@@ -98,15 +98,15 @@ class RunFolder:
             found = folder.plan
             if found.digest != plan.digest:
                 ours, theirs = plan.to_dict(), found.to_dict()
-                differs = ", ".join(n for n in ours if n != "digest" and ours[n] != theirs[n])
-                if differs == "data":
+                differs = [name for name in ours if name != "digest" and ours[name] != theirs[name]]
+                if "data" in differs and set(differs) <= {"data", "folds"}:  # folds follow from the length of the data
                     raise RunError(
                         f"the data have changed since the plan of {path} was recorded (digest {theirs['data'][:8]}, now"
                         f" {ours['data'][:8]}): nothing was changed; give the same data to go on, or choose another"
                     )
                 raise RunError(
-                    f"{path} holds a run of another plan (other {differs}): nothing was changed; choose another folder"
-                    " with --run, or give the options of that run to go on with it"
+                    f"{path} holds a run of another plan (other {', '.join(differs)}): nothing was changed; choose another"
+                    " folder with --run, or give the options of that run to go on with it"
                 )
         else:
             try:

@@ -94,12 +94,11 @@ class Ledger:
             self._db = _connect(self.path, write=self._write)
         found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
-            raise DamagedFile(self.path or "ledger", "database", found)
-        if self._write:
-            self._db.execute("PRAGMA journal_mode=WAL")
+            raise DamagedFile(self.path or "ledger", "database", " ".join(found.split()))
         about = {"plan": plan, "scores": "\n".join(self.scores)}
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables and self._write:
+            self._db.execute("PRAGMA journal_mode=WAL")
             self._create(about | {"schema": str(SCHEMA)})
             return
         stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
@@ -117,7 +116,10 @@ class Ledger:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
             raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
-        if self._write and int(schema) < SCHEMA:
+        if not self._write:
+            return
+        self._db.execute("PRAGMA journal_mode=WAL")  # the first change to the file, after all checks
+        if int(schema) < SCHEMA:
             with self._transaction():
                 for version in range(int(schema), SCHEMA):
                     for statement in MIGRATIONS[version]:

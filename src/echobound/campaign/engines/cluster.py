@@ -79,8 +79,7 @@ class Dask(Engine):
                     n_workers=self._count,
                     threads_per_worker=1,
                     host="127.0.0.1",
-                    dashboard_address=None,
-                    worker_dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                 )
         try:
