@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from test_campaign_engine import same
@@ -67,6 +68,18 @@ class Cluster:
         options = ["--nthreads", "1", "--no-nanny"]
         return [self._start("worker", self.address, *options, env=env) for _ in range(count)]
 
+    def alive(self):
+        """Its workers that run."""
+        return [process for process in self.processes[1:] if process.poll() is None]
+
+    def exactly(self, count):
+        """As many workers as a test needs, whatever the tests before left."""
+        for process in self.alive()[count:]:
+            process.kill()
+            process.wait()
+        self.workers(count - len(self.alive()))
+        return self.alive()
+
     def close(self):
         for process in reversed(self.processes):
             process.kill()
@@ -87,19 +100,18 @@ def listening(cluster):
     inodes = set()
     for process in cluster.processes:
         if process.poll() is None:
-            handles = [f"/proc/{process.pid}/fd/{name}" for name in os.listdir(f"/proc/{process.pid}/fd")]
-            inodes |= {os.readlink(handle)[8:-1] for handle in handles if os.path.lexists(handle)}
+            handles = [handle for handle in Path(f"/proc/{process.pid}/fd").iterdir() if handle.is_symlink()]
+            inodes |= {str(handle.readlink())[8:-1] for handle in handles}  # socket:[123]
     found = []
     for table in ("tcp", "tcp6"):
-        with open(f"/proc/net/{table}") as file:
-            rows = [line.split() for line in file.readlines()[1:]]
+        rows = [line.split() for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
         found += [row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
     return found
 
 
 @pytest.mark.slow
 def test_two_of_three_workers_killed_during_the_run(cluster, problem, expected):
-    workers = cluster.workers(3)
+    workers = cluster.exactly(3)
     doomed, alive = workers[:2], workers[2]
     with get_engine("dask", scheduler=cluster.address) as engine, Ledger(None, "p", NAMES) as ledger:
         engine._client.wait_for_workers(3, timeout=60)
@@ -124,12 +136,14 @@ def test_two_of_three_workers_killed_during_the_run(cluster, problem, expected):
 @pytest.mark.slow
 def test_data_that_went_with_the_last_worker_are_sent_again(cluster, problem, expected):
     """The only worker is lost, and another one comes: no data are left anywhere but here."""
+    cluster.exactly(1)
     with Dask(cluster.address) as engine, Ledger(None, "p", NAMES) as ledger:
-        killed = []
+        killed, sent, scatter = [], [], engine._scatter
+        engine._scatter = lambda: sent.append(1) or scatter()
 
         def replace(event):
             if event.fresh and not killed:
-                killed.extend(p for p in cluster.processes[1:] if p.poll() is None)
+                killed.extend(cluster.alive())
                 for process in killed:
                     process.kill()
                     process.wait()
@@ -139,6 +153,7 @@ def test_data_that_went_with_the_last_worker_are_sent_again(cluster, problem, ex
             get_kernel("cpu"), problem, range(COUNT), ledger, engine=engine, block=8, on_progress=replace
         )
     assert len(killed) == 1
+    assert len(sent) >= 2, "once at the start, and once more"
     assert same(rows, expected)
 
 
@@ -149,6 +164,7 @@ def test_a_worker_with_another_numpy_is_refused_with_both_versions(cluster, prob
         "m.version = lambda name: '1.0.0' if name == 'numpy' else real(name)\n"
     )
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    cluster.exactly(1)
     with Dask(cluster.address) as engine:
         before = len(engine._client.nthreads())
     [worker] = cluster.workers(1, env={"PYTHONPATH": path})
@@ -206,6 +222,7 @@ def test_no_scheduler_and_no_workers(tmp_path):
 
 @pytest.mark.slow
 def test_dask_on_the_command_line(cluster, tmp_path):
+    cluster.exactly(1)
     echobound("simulate-plant", "--samples", "600", "--output", "d.csv", cwd=tmp_path)
     options = ["--inputs", "q3", "--outputs", "pH", "--law", "paper", "--order", "10", "--networks", "40"]
     threads, dask = (

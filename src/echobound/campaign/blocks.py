@@ -44,16 +44,16 @@ class Blocks:
     ) -> None:
         if size is not None and size < 1:
             raise InputError(f"a block must hold at least 1 network, got {size}")
-        self._indices, self._left = indices, todo
+        self._indices, self.left = indices, todo
         self._fixed: int | None = size or getattr(kernel, "block", None)
         self._seen: deque[tuple[int, float]] = deque(maxlen=16)
 
     def cut(self, workers: int) -> list[int]:
         """The next block; empty when all are handed out."""
         # All workers should end at about the same time: the last blocks are smaller.
-        size = self._fixed or max(1, min(self._by_time(), self._left // (4 * workers)))
+        size = self._fixed or max(1, min(self._by_time(), self.left // (4 * workers)))
         block = list(islice(self._indices, size))
-        self._left -= len(block)
+        self.left = self.left - len(block) if block else 0
         return block
 
     def took(self, networks: int, seconds: float) -> None:

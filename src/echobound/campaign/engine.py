@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -84,20 +85,19 @@ def _reports(crew: Engine, blocks: Blocks, asked: Callable[[], int | None]) -> I
     again: deque[list[int]] = deque()
     losses: Counter[int] = Counter()
     stopping = False
-    while True:
+    while pending or again or (blocks.left and not stopping):
         if asked() is None:
-            while len(pending) < AHEAD * crew.workers:
-                block = again.popleft() if again else blocks.cut(crew.workers)
-                if not block:
-                    break
-                pending[crew.submit(block)] = block
+            while (again or blocks.left) and len(pending) < AHEAD * crew.workers:
+                if block := again.popleft() if again else blocks.cut(crew.workers):
+                    pending[crew.submit(block)] = block
         elif not stopping:
             stopping = True
+            again.clear()
             for future in crew.cancel(list(pending)):
                 del pending[future]
-        if not pending:
-            return
         crew.check()
+        if not pending:  # no workers just now, or all was taken back
+            time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
         for future in ended:
             block = pending.pop(future)
@@ -106,6 +106,8 @@ def _reports(crew: Engine, blocks: Blocks, asked: Callable[[], int | None]) -> I
             except Exception as error:
                 if not crew.recovered(error):
                     raise
+                if stopping:
+                    continue
                 losses[block[0]] += 1
                 if losses[block[0]] > LOSSES:
                     raise RunError(

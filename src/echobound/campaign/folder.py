@@ -105,8 +105,8 @@ class RunFolder:
                         f" {ours['data'][:8]}): nothing was changed; give the same data to go on, or choose another"
                     )
                 raise RunError(
-                    f"{path} holds a run of another plan (other {', '.join(differs)}): nothing was changed; choose another"
-                    " folder with --run, or give the options of that run to go on with it"
+                    f"{path} holds a run of another plan (other {', '.join(differs)}): nothing was changed; choose"
+                    " another folder with --run, or give the options of that run to go on with it"
                 )
         else:
             try:

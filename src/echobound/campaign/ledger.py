@@ -263,9 +263,12 @@ class Ledger:
 
     def close(self) -> None:
         """Leave one plain file behind."""
-        if self._write and self.path is not None:
-            with suppress(sqlite3.Error):  # somebody reads it, or the disk is full: the journal stays
+        for _ in range(10 if self._write and self.path is not None else 0):
+            try:
                 self._db.execute("PRAGMA journal_mode=DELETE")
+                break
+            except sqlite3.Error:  # somebody reads it at this moment, or the disk is full: then the journal stays
+                time.sleep(0.01)
         self._db.close()
         self._release()
 

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -118,14 +118,15 @@ class Dask(Engine):
     def workers(self) -> int:
         """Threads of all workers, by now."""
         if time.monotonic() - self._counted > REFRESH:
-            self.check()
-            self._slots, self._counted = sum(self._client.nthreads().values()), time.monotonic()
+            with self._speaking(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
+                self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+            self._counted = time.monotonic()
             if self._slots == 0 and not self._warned:
                 warnings.warn(
                     f"the Dask scheduler at {self.address} has no workers left: waiting for new ones", stacklevel=2
                 )
             self._warned = self._slots == 0
-        return max(1, self._slots)
+        return self._slots
 
     def start(self, job: Job) -> None:
         """Send the data to all workers, once."""
@@ -134,14 +135,15 @@ class Dask(Engine):
         self._scatter()
 
     def _scatter(self) -> None:
-        self._client.wait_for_workers(1)
-        [self._data] = self._client.scatter([self._job], broadcast=True, hash=False)
+        with self._speaking():
+            [self._data] = self._client.scatter([self._job], broadcast=True, hash=False)
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
         """Have a block of the job evaluated."""
-        if self._data.status in ("cancelled", "lost"):
+        if self._data is None:
             self._scatter()
-        task = self._client.submit(Job.evaluate, self._data, indices, pure=False)
+        with self._speaking():
+            task = self._client.submit(Job.evaluate, self._data, indices, pure=False)
         promise: Future[Report] = Future()
         self._tasks[promise] = task
         task.add_done_callback(partial(self._deliver, promise))
@@ -166,10 +168,10 @@ class Dask(Engine):
     def cancel(self, waiting: Iterable[Future[Report]]) -> set[Future[Report]]:
         """Take back the blocks that nobody has begun, and return them."""
         tasks = {promise: task for promise in waiting if (task := self._tasks.get(promise)) is not None}
-        self.check()
-        begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
-        left = {promise for promise, task in tasks.items() if task.key not in begun and promise.cancel()}
-        self._client.cancel([tasks[promise] for promise in left])
+        with self._speaking():
+            begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
+            left = {promise for promise, task in tasks.items() if task.key not in begun and promise.cancel()}
+            self._client.cancel([tasks[promise] for promise in left])
         return left
 
     def check(self) -> None:
@@ -179,6 +181,16 @@ class Dask(Engine):
                 f"the Dask scheduler at {self.address} is lost: the rows before are safe in the ledger; start again to"
                 " go on, with this or another engine"
             )
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """An error while the scheduler is spoken to may mean that it is lost."""
+        self.check()
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
 
     def recovered(self, error: Exception) -> bool:
         """Whether a block was lost with its worker; Dask itself runs most of those again."""
@@ -192,7 +204,7 @@ class Dask(Engine):
         if not isinstance(error, Lost):
             return False
         self.check()
-        self._scatter()
+        self._data = None  # it may be gone too: whoever comes gets it again
         return True
 
     def close(self) -> None:
