@@ -130,6 +130,7 @@ class Nothing:
     name = "nothing"
 
     def evaluate(self, problem, indices):
+        """Rows of zeros."""
         from echobound.kernels import row_dtype
 
         rows = np.zeros(len(indices), dtype=row_dtype(len(problem.scores)))
@@ -235,7 +236,7 @@ def section(results: dict) -> list[str]:
         ]
     if "stop" in results:
         lines += [
-            "From SIGTERM to the end of the process, the block in hand (about 1 s) included, median and longest of five: "
+            "From SIGTERM to the end of the process, the block in hand (about 1 s) included, median and longest of 5: "
             + ", ".join(f"{name} {r['median']:.1f} s and {r['longest']:.1f} s" for name, r in results["stop"].items())
             + ".",
             "",

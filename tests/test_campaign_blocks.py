@@ -37,6 +37,12 @@ def test_blocks_take_about_a_second_and_the_last_ones_less():
     assert sizes[1:] == sorted(sizes[1:], reverse=True)
 
 
+def test_many_workers_get_longer_blocks():
+    blocks = Blocks(iter(range(10**8)), 10**8)
+    blocks.took(networks=100, seconds=0.1)
+    assert [len(blocks.cut(workers)) for workers in (1, 100, 1000)] == [1000, 1000, 10_000]
+
+
 def test_slow_networks_go_one_by_one():
     blocks = Blocks(iter(range(1000)), 1000)
     blocks.took(networks=2, seconds=30.0)

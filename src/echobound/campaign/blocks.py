@@ -12,6 +12,7 @@ from echobound.kernels.base import Kernel
 __all__ = ["Blocks"]
 
 SECONDS = 1.0  # what a block should take: long against handing it out, short enough to wait for
+CLIENT = 0.01  # what handing one out and writing its rows costs the client on Dask; see benchmarks/campaign.py
 FIRST = 8  # networks in a block before anything is measured
 
 
@@ -51,7 +52,7 @@ class Blocks:
     def cut(self, workers: int) -> list[int]:
         """The next block; empty when all are handed out."""
         # All workers should end at about the same time: the last blocks are smaller.
-        size = self._fixed or max(1, min(self._by_time(), self.left // (4 * workers)))
+        size = self._fixed or max(1, min(self._by_time(workers), self.left // (4 * workers)))
         block = list(islice(self._indices, size))
         self.left = self.left - len(block) if block else 0
         return block
@@ -60,8 +61,9 @@ class Blocks:
         """Learn from a block that ended."""
         self._seen.append((networks, seconds))
 
-    def _by_time(self) -> int:
+    def _by_time(self, workers: int) -> int:
         if not self._seen:
             return FIRST
         networks, seconds = (sum(part) for part in zip(*self._seen, strict=True))
-        return max(1, int(SECONDS * networks / max(seconds, 1e-9)))
+        wanted = max(SECONDS, CLIENT * workers)  # beyond a hundred workers, longer ones keep the client ahead of them
+        return max(1, int(wanted * networks / max(seconds, 1e-9)))

@@ -75,8 +75,7 @@ def run_campaign(
         signum = asked()
         if signum is not None:
             raise Stopped(signum, _how_to_go_on(signum, ledger, ledger.progress(stream, family)))
-    rows = ledger.rows(stream, family)
-    return rows[(rows["index"] >= indices.start) & (rows["index"] < indices.stop)]
+    return ledger.rows(stream, family, indices)
 
 
 def _reports(crew: Engine, blocks: Blocks, asked: Callable[[], int | None]) -> Iterator[Report]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echobound.campaign.lock import lock
 from echobound.campaign.progress import Progress
@@ -229,15 +228,17 @@ class Ledger:
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
-    def rows(self, stream: int = SEARCH, family: int = 0) -> Rows:
-        """All rows of a stream and family, in the order of their index."""
-        where = "FROM rows WHERE stream = ? AND family = ?"
+    def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
+        """Rows of a stream and family, all or those of some indices, in the order of their index."""
+        where, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
+        if indices is not None:
+            where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
         with _said(self.path or "ledger", "table rows"):
-            [count] = self._db.execute(f"SELECT count(*) {where}", (stream, family)).fetchone()
+            [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
-            cursor = self._db.execute(f"SELECT {', '.join(names)} {where} ORDER BY number", (stream, family))
+            cursor = self._db.execute(f"SELECT {', '.join(names)} {where} ORDER BY number", key)
             start = 0
             while part := cursor.fetchmany(CHUNK):
                 try:
@@ -339,5 +340,4 @@ def _said(path: Path | str, part: str = "database") -> Iterator[None]:
 def rows_digest(rows: Rows) -> str:
     """SHA-256 over rows in the order of their index, without the seconds they took."""
     names = [name for name in rows.dtype.names or () if name != "seconds"]
-    columns: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(rows[name]) for name in names}
-    return digest(columns)
+    return digest({name: rows[name] for name in names})
