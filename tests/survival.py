@@ -21,7 +21,7 @@ from echobound.errors import RunError
 from echobound.identify import identify
 from echobound.plants import ph_experiment
 
-NETWORKS = 1500
+NETWORKS = 3000
 
 
 def campaign(run, engine="threads"):
@@ -59,7 +59,8 @@ def kill_until(kills, seed, engine, folder):
     longest, before = 0.5 if engine == "threads" else 4.0, {}  # processes have to start first
     while found["kills"] < kills or found["moments"][-1] is not None:
         child = attempt(run, engine)
-        if found["kills"] < kills:
+        enough = found["moments"][-1:] == [NETWORKS]  # killed while certifying: once, then it may end
+        if found["kills"] < kills and not enough:
             # From the first moments, when the folder is made, to the last, when the certificate is written.
             time.sleep(chance.uniform(0, chance.choice((0.05, 0.3, 1.0)) * longest))
             os.kill(child, signal.SIGKILL)
