@@ -346,6 +346,10 @@ def report(results: dict) -> str:
             ),
             "",
         ]
+    if "campaign" in results:
+        from campaign import section
+
+        lines += section(results["campaign"])
     return "\n".join([*lines, "Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""])
 
 

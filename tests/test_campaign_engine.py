@@ -85,7 +85,7 @@ def test_submitted_blocks_are_bounded(problem):
     ahead = []
 
     class Counting(Ledger):
-        def append(self, rows):
+        def append(self, rows, **origin):
             ahead.append(len(started) - len(ahead))
 
     with Counting(None, "p", ["fit", "rmse"]) as ledger:

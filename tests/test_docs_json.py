@@ -74,8 +74,12 @@ def printed(tmp_path_factory):
         ("simulate", ["growing", "long.csv"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
+        ("watch", ["one"], 0),
+        ("watch", ["planned"], 0),
         ("reproduce", ["--orders", "5,10", *few, "--data-seed", "0", "--run", "paper"], 0),
     ]  # fmt: skip
+    (desk / "planned").mkdir()
+    (desk / "planned" / "plan.json").write_text("{}")  # a run that has just begun
     found = {}
     for command, arguments, code in calls:
         done = echobound(command, *arguments, "--json", cwd=desk, code=code)
@@ -135,6 +139,13 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert to_file["output"] == "simulated.csv"
     diverged = printed["identify"][-1]
     assert (diverged["stability"], diverged["certificate"]["threshold"]) == (None, None)
+
+
+def test_what_is_watched(printed):
+    finished, planned = printed["watch"]
+    assert (finished["running"], finished["holder"], finished["what"]) == (False, None, "fresh networks")
+    assert finished["done"] == finished["planned"] == 3
+    assert (planned["done"], planned["what"]) == (None, "")
 
 
 def test_non_finite_numbers_are_null(printed):

@@ -57,6 +57,8 @@ FIRST_USE = {
     "openpyxl",
     "reservoirpy",
     "rich",
+    "dask",
+    "distributed",
 }
 MODULES = sorted(SRC.rglob("*.py"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from echobound.campaign import (
+    Engine,
     Experiments,
     Ledger,
     Plan,
     Progress,
     RunFolder,
+    require_known,
     rows_digest,
     run_campaign,
     settle_networks,
@@ -89,6 +92,7 @@ def identify(
     seed: int = 0,
     workers: int | None = None,
     kernel: str = "cpu",
+    engine: str | Executor | Engine = "threads",
     run: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Identification:
@@ -111,8 +115,10 @@ def identify(
         None scores the free run; k scores the prediction k samples ahead.
     seed
         With the index, it names each network.
-    workers, kernel
-        How to compute. Workers have no influence on the result, kernels none beyond rounding.
+    workers, kernel, engine
+        How to compute: networks trained at the same time, by which code, and where (``"threads"``, ``"processes"``,
+        ``"dask"``, any executor of `concurrent.futures`, or what `get_engine` returns). Workers and engines have no
+        influence on the result, kernels none beyond rounding.
     run
         Folder to record the run in; an interrupted run of the same plan is resumed. ``{plan}`` in it becomes the
         first digits of the plan's digest.
@@ -127,9 +133,10 @@ def identify(
     >>> result.certificate.networks, len(result.table)
     (31, 31)
     """
-    engine, workers, measure = get_kernel(kernel), worker_count(workers), [get_score(score) for score in scores]
+    code, measure = get_kernel(kernel), [get_score(score) for score in scores]
     if run is not None:  # whoever opens the folder later must find the score by its name
         _require_registered(measure)
+    require_known(engine)
     experiments = _experiments(training, validation, test, washout)
     problem = hold_out(
         experiments.training,
@@ -140,7 +147,7 @@ def identify(
         seed=seed,
         horizon=horizon,
     )
-    _require_computable(problem, workers)
+    _require_computable(problem, worker_count(workers))
 
     # Everything is settled before the first draw.
     count, epsilon = settle_networks(epsilon, beta, networks, bound)
@@ -165,13 +172,16 @@ def identify(
 
     # Draw, train and score every network.
     with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
-        table = run_campaign(engine, problem, range(count), ledger, workers=workers, on_progress=on_progress)
+        table = run_campaign(
+            code, problem, range(count), ledger, workers=workers, engine=engine, on_progress=on_progress
+        )
+        ran = ledger.origins()
 
     # Pick the best, and say what that is worth.
     winner = select(table["scores"][:, 0], measure[0].direction)
     model, achieved = None, {}
     if winner is not None:
-        model, simulated = train_network(engine, problem, winner)
+        model, simulated = train_network(code, problem, winner)
         _require_same(measure[0](problem.measured[0], simulated), table["scores"][winner, 0], folder)
         achieved["validation"] = summary(problem.measured[0], simulated, model.output_names)
         if experiments.test:
@@ -193,7 +203,7 @@ def identify(
             "ledger": rows_digest(table),
             "model": "" if model is None else model.digest,
         },
-        provenance=provenance(kernel=engine.name, seconds=float(table["seconds"].sum())),
+        provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
     if folder is not None:
         folder.finish(model, certificate)

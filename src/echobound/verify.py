@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Progress, RunFolder, run_campaign
+from echobound.campaign import Engine, Progress, RunFolder, run_campaign
 from echobound.campaign.verification import verification_of
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError
@@ -22,6 +23,7 @@ def verify(
     *,
     workers: int | None = None,
     kernel: str = "cpu",
+    engine: str | Executor | Engine = "threads",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
     """Draw fresh networks from the law of a run, and count those that violate its certificate.
@@ -35,7 +37,7 @@ def verify(
         The run folder; its files are checked first.
     fresh
         How many networks to add.
-    workers, kernel, on_progress
+    workers, kernel, engine, on_progress
         As in `identify`.
 
     Returns
@@ -61,7 +63,9 @@ def verify(
     total = len(folder.verification) + fresh
     problem = folder.problem.on(stream=VERIFICATION)
     with folder.ledger(write=True) as ledger:
-        run_campaign(get_kernel(kernel), problem, range(total), ledger, workers=workers, on_progress=on_progress)
+        run_campaign(
+            get_kernel(kernel), problem, range(total), ledger, workers=workers, engine=engine, on_progress=on_progress
+        )
     folder.record_verification(total)
     write_page(folder)
     return verification_of(folder)

@@ -1,16 +1,25 @@
 """Many draws, surely: engines, the ledger, progress events, the run folder."""
 
-from echobound.campaign.engine import Progress, run_campaign, usable_cores, worker_count
+from echobound.campaign.cores import usable_cores, worker_count
+from echobound.campaign.engine import run_campaign
+from echobound.campaign.engines import Engine, get_engine, opened, require_known
 from echobound.campaign.folder import Experiments, RunFolder
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan, settle_networks
+from echobound.campaign.progress import Progress
+from echobound.campaign.stop import Stopped
 
 __all__ = [
+    "Engine",
     "Experiments",
     "Ledger",
     "Plan",
     "Progress",
     "RunFolder",
+    "Stopped",
+    "get_engine",
+    "opened",
+    "require_known",
     "rows_digest",
     "run_campaign",
     "settle_networks",

@@ -21,7 +21,7 @@ from echobound.network.model import EchoStateNetwork
 from echobound.scenario import Certificate
 from echobound.scores import get_score
 
-__all__ = ["Experiments", "RunFolder"]
+__all__ = ["Experiments", "RunFolder", "is_leftover"]
 
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
@@ -66,6 +66,11 @@ class Experiments:
         return cls(**{role: tuple(records) for role, records in found.items()})
 
 
+def is_leftover(path: Path) -> bool:
+    """Whether a file was being written under a temporary name when its process was killed: it is not missed."""
+    return path.name.startswith((".plan.json.", ".experiment.json."))
+
+
 class RunFolder:
     """A run on disk: plan.json first, then data.npz, ledger.sqlite, model.npz, certificate.json and report.html.
 
@@ -93,21 +98,28 @@ class RunFolder:
             found = folder.plan
             if found.digest != plan.digest:
                 ours, theirs = plan.to_dict(), found.to_dict()
-                differs = ", ".join(n for n in ours if n != "digest" and ours[n] != theirs[n])
+                differs = [name for name in ours if name != "digest" and ours[name] != theirs[name]]
+                if "data" in differs and set(differs) <= {"data", "folds"}:  # folds follow from the length of the data
+                    raise RunError(
+                        f"the data have changed since the plan of {path} was recorded (digest {theirs['data'][:8]}, now"
+                        f" {ours['data'][:8]}): nothing was changed; give the same data to go on, or choose another"
+                    )
                 raise RunError(
-                    f"{path} holds a run of another plan (other {differs}): nothing was changed; choose another folder"
-                    " with --run, or give the options of that run to go on with it"
+                    f"{path} holds a run of another plan (other {', '.join(differs)}): nothing was changed; choose"
+                    " another folder with --run, or give the options of that run to go on with it"
                 )
         else:
             try:
                 folder.path.mkdir(parents=True, exist_ok=True)
-                occupied = any(folder.path.iterdir())
+                occupied = not all(is_leftover(file) for file in folder.path.iterdir())
             except OSError as error:
                 raise RunError(f"cannot make the run folder {path} ({error.strerror}): choose another") from None
             if occupied:
                 raise RunError(f"{path} is not empty and not a run folder: nothing was changed; choose another")
             write_json(folder.path / "plan.json", plan.to_dict())
-        if not (folder.path / "data.npz").exists():
+        if (folder.path / "data.npz").exists():
+            _ = folder.experiments  # they must still be those of the plan
+        else:
             experiments.save(folder.path / "data.npz")
         return folder
 

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echobound.campaign.lock import lock
+from echobound.campaign.progress import Progress
+from echobound.campaign.provenance import Place
 from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest
-from echobound.kernels.base import Rows, row_dtype
+from echobound.kernels.base import Rows, Status, row_dtype
+from echobound.scores import Direction
 
-__all__ = ["Ledger", "rows_digest"]
+__all__ = ["Ledger", "look", "rows_digest"]
 
-SCHEMA = 1
+SCHEMA = 2
 KEY = "stream, family, number"
+CREATE_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+# Where rows were computed, as JSON; a row refers to it by number, 0 is not known.
+CREATE_ORIGINS = "CREATE TABLE origins (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE)"
+# What is being done, counted in the transactions that add the rows, so that watching costs nothing.
+CREATE_PROGRESS = (
+    "CREATE TABLE progress (stream INTEGER, family INTEGER, planned INTEGER NOT NULL, direction TEXT NOT NULL,"
+    " before INTEGER NOT NULL, started REAL NOT NULL, done INTEGER NOT NULL, low REAL, high REAL,"
+    " failures INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (stream, family))"
+)
+# From each schema to the next one; a ledger for reading is read as it is.
+MIGRATIONS = {1: ("ALTER TABLE rows ADD COLUMN origin INTEGER NOT NULL DEFAULT 0", CREATE_ORIGINS, CREATE_PROGRESS)}
+TABLES = {1: {"about", "rows"}, 2: {"about", "rows", "origins", "progress"}}
+WINDOW = 1 << 18  # indices looked through at once
+CHUNK = 1 << 13  # rows read at once: as Python objects they take ten times the memory
 
 
 class Ledger:
@@ -44,10 +64,10 @@ class Ledger:
     --------
     >>> ledger = Ledger(None, plan="none", scores=["fit"])
     >>> rows = np.zeros(2, dtype=row_dtype(1))
-    >>> rows["index"] = [0, 1]
+    >>> rows["index"] = [0, 2]
     >>> ledger.append(rows)
-    >>> ledger.present(range(4))
-    {0, 1}
+    >>> list(ledger.missing(range(4)))
+    [1, 3]
     """
 
     def __init__(self, path: Path | None, plan: str, scores: Sequence[str], *, write: bool = True) -> None:
@@ -56,102 +76,200 @@ class Ledger:
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
         self._write = write
+        self._origins: dict[str, int] = {}
         try:
-            self._open(plan)
-        except BaseException as error:
+            with _said(path or "ledger"):
+                self._open(plan)
+        except BaseException:
+            with suppress(AttributeError):
+                self._db.close()
             self._release()
-            if isinstance(error, sqlite3.OperationalError):
-                raise RunError(f"cannot open {path} ({error}): check the folder and its permissions") from None
-            if isinstance(error, sqlite3.DatabaseError):
-                raise DamagedFile(path or "ledger", "database", str(error)) from None
             raise
 
     def _open(self, plan: str) -> None:
         if self.path is None:
-            self._db = sqlite3.connect(":memory:")
-        elif self._write:
-            self._db = sqlite3.connect(self.path)
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db = sqlite3.connect(":memory:", isolation_level=None)
         else:
-            if not self.path.exists():
-                raise RunError(f"{self.path} is missing: is {self.path.parent} a run folder?")
-            self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
-        self._db.execute("PRAGMA trusted_schema=OFF")
-        found = self._db.execute("PRAGMA quick_check").fetchone()[0]
+            self._db = _connect(self.path, write=self._write)
+        found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
-            raise DamagedFile(self.path or "ledger", "database", found)
-        about = {"schema": str(SCHEMA), "plan": plan, "scores": "\n".join(self.scores)}
+            raise DamagedFile(self.path or "ledger", "database", " ".join(found.split()))
+        about = {"plan": plan, "scores": "\n".join(self.scores)}
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables and self._write:
-            self._create(about)
-        elif tables != {"about", "rows"}:
-            raise DamagedFile(self.path or "ledger", "tables", f"about and rows were expected, found {sorted(tables)}")
-        stored = dict(self._db.execute("SELECT name, value FROM about"))
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._create(about | {"schema": str(SCHEMA)})
+            return
+        stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
+        schema = stored.pop("schema", "")
+        if schema.isdecimal() and int(schema) > SCHEMA:
+            raise RunError(
+                f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
+                " nothing was changed; install that version to go on"
+            )
+        expected = TABLES.get(int(schema) if schema.isdecimal() else SCHEMA)
+        if tables != expected:
+            names = ", ".join(sorted(expected or TABLES[SCHEMA]))
+            raise DamagedFile(self.path or "ledger", "tables", f"{names} were expected, found {sorted(tables)}")
         if stored.get("plan") != plan:
-            raise RunError(f"{self.path} belongs to another plan: choose another run folder")
+            raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
             raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
+        if not self._write:
+            return
+        self._db.execute("PRAGMA journal_mode=WAL")  # the first change to the file, after all checks
+        if int(schema) < SCHEMA:
+            with self._transaction():
+                for version in range(int(schema), SCHEMA):
+                    for statement in MIGRATIONS[version]:
+                        self._db.execute(statement)
+                self._db.execute("UPDATE about SET value = ? WHERE name = 'schema'", (str(SCHEMA),))
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
-        with self._db:
-            self._db.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        with self._transaction():
+            self._db.execute(CREATE_ABOUT)
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
             self._db.execute(
                 f"CREATE TABLE rows (stream INTEGER, family INTEGER, number INTEGER{columns},"
-                f" PRIMARY KEY ({KEY})) WITHOUT ROWID"
+                f" origin INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ({KEY})) WITHOUT ROWID"
             )
+            self._db.execute(CREATE_ORIGINS)
+            self._db.execute(CREATE_PROGRESS)
 
-    def append(self, rows: Rows) -> None:
-        """Add a block of rows in one transaction; a row that is there already stays as it is."""
-        places = ", ".join("?" * (3 + len(self._columns)))
-        content = (
-            (
-                int(row["stream"]),
-                int(row["family"]),
-                int(row["index"]),
-                float(row["status"]),
-                float(row["order"]),
-                float(row["ridge"]),
-                *(float(score) for score in row["scores"]),
-                float(row["seconds"]),
-            )
-            for row in rows
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, also for a process that is killed."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite may have rolled back itself
+                self._db.execute("ROLLBACK")
+            raise
+
+    def begin(self, indices: range, direction: Direction, stream: int = SEARCH, family: int = 0) -> Progress:
+        """Record what will be done now, and say how much of it is there already."""
+        query = (
+            "SELECT count(*), min(score_0), max(score_0), coalesce(sum(status = ?), 0) FROM rows"
+            " WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         )
-        try:
-            with self._db:
-                self._db.executemany(f"INSERT OR IGNORE INTO rows VALUES ({places})", content)
-        except sqlite3.OperationalError as error:
-            raise RunError(
-                f"cannot write to {self.path} ({error}): the rows before are safe; free some space or repair the"
-                " permissions, and start again to resume"
-            ) from None
+        with _said(self.path or "ledger"), self._transaction():
+            where = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
+            done, low, high, failures = self._db.execute(query, where).fetchone()
+            now = time.time()
+            self._db.execute(
+                "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (stream, family, len(indices), direction, done, now, done, low, high, failures, now),
+            )
+        return self.progress(stream, family)
 
-    def rows(self, stream: int = SEARCH, family: int = 0) -> Rows:
-        """All rows of a stream and family, in the order of their index."""
-        names = ", ".join(["number", *self._columns])
-        query = f"SELECT {names} FROM rows WHERE stream = ? AND family = ? ORDER BY number"
-        try:
-            table = np.array(self._db.execute(query, (stream, family)).fetchall(), dtype=np.float64)
-        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
-        rows = np.zeros(len(table), dtype=row_dtype(len(self.scores)))
-        if len(table):
+    def progress(self, stream: int = SEARCH, family: int = 0) -> Progress:
+        """How far the campaign is that was begun last on a stream and family."""
+        query = f"SELECT {PROGRESS} FROM progress WHERE stream = ? AND family = ?"
+        return _progress(self._db.execute(query, (stream, family)).fetchone())
+
+    def append(self, rows: Rows, **origin: Any) -> None:
+        """Add a block of rows in one transaction; a row that is there already stays as it is.
+
+        Parameters
+        ----------
+        rows
+            Of one stream and family.
+        origin
+            Where they were computed: ``place`` and whatever else is worth recording.
+        """
+        if not len(rows):
+            return
+        columns = [rows[name].tolist() for name in ("stream", "family", "index", "status", "order", "ridge")]
+        columns += [*rows["scores"].T.tolist(), rows["seconds"].tolist()]
+        places = ", ".join("?" * (len(columns) + 1))
+        first = rows["scores"][:, 0]
+        counted = {
+            "stream": columns[0][0],
+            "family": columns[1][0],
+            "low": float(first.min()),
+            "high": float(first.max()),
+            "failures": int((rows["status"] == Status.DIVERGED).sum()),
+            "at": time.time(),
+        }
+        with _said(self.path or "ledger"), self._transaction():
+            columns.append([self._origin(origin)] * len(rows))
+            before = self._db.total_changes
+            insert = f"INSERT INTO rows VALUES ({places}) ON CONFLICT ({KEY}) DO NOTHING"
+            self._db.executemany(insert, zip(*columns, strict=True))
+            self._db.execute(
+                "UPDATE progress SET done = done + :new, failures = failures + :failures, at = :at,"
+                " low = min(coalesce(low, :low), :low), high = max(coalesce(high, :high), :high)"
+                " WHERE stream = :stream AND family = :family",
+                counted | {"new": self._db.total_changes - before},
+            )
+
+    def _origin(self, origin: dict[str, Any]) -> int:
+        """Number under which an origin is recorded."""
+        if not origin:
+            return 0
+        place = origin.pop("place", None)
+        content = json.dumps(origin | (asdict(place) if isinstance(place, Place) else {}), sort_keys=True)
+        if content not in self._origins:
+            self._db.execute("INSERT OR IGNORE INTO origins (content) VALUES (?)", (content,))
+            [number] = self._db.execute("SELECT number FROM origins WHERE content = ?", (content,)).fetchone()
+            self._origins[content] = number
+        return self._origins[content]
+
+    def origins(self, stream: int = SEARCH, family: int = 0) -> list[dict[str, Any]]:
+        """Where the rows of a stream and family were computed, each with its number of networks."""
+        query = (
+            "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
+            " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
+        )
+        with _said(self.path or "ledger"):
+            found = self._db.execute(query, (stream, family)).fetchall()
+        return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
+
+    def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
+        """Rows of a stream and family, all or those of some indices, in the order of their index."""
+        where, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
+        if indices is not None:
+            where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
+        names = ["number", *self._columns]
+        with _said(self.path or "ledger", "table rows"):
+            [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
+            rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
-            rows["index"], rows["status"], rows["order"], rows["ridge"] = table[:, :4].T
-            rows["scores"], rows["seconds"] = table[:, 4:-1], table[:, -1]
+            cursor = self._db.execute(f"SELECT {', '.join(names)} {where} ORDER BY number", key)
+            start = 0
+            while part := cursor.fetchmany(CHUNK):
+                try:
+                    flat = np.fromiter(chain.from_iterable(part), dtype=np.float64, count=len(part) * len(names))
+                except (TypeError, ValueError) as error:
+                    raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
+                table, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
+                into["index"], into["status"], into["order"], into["ridge"] = table[:, :4].T
+                into["scores"], into["seconds"] = table[:, 4:-1], table[:, -1]
+                start += len(part)
         return rows
 
-    def present(self, indices: range, stream: int = SEARCH, family: int = 0) -> set[int]:
-        """Those of the indices that have a row already."""
+    def missing(self, indices: range, stream: int = SEARCH, family: int = 0) -> Iterator[int]:
+        """Those of the indices that have no row yet, in order."""
         query = "SELECT number FROM rows WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
-        return {number for (number,) in self._db.execute(query, (stream, family, indices.start, indices.stop))}
+        for start in range(indices.start, indices.stop, WINDOW):
+            stop = min(start + WINDOW, indices.stop)
+            absent = np.ones(stop - start, dtype=bool)
+            with _said(self.path or "ledger", "table rows"):
+                found = self._db.execute(query, (stream, family, start, stop))
+                absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
+            yield from (start + np.flatnonzero(absent)).tolist()
 
     def close(self) -> None:
         """Leave one plain file behind."""
-        if self._write and self.path is not None:
-            with suppress(sqlite3.OperationalError):  # somebody reads it just now: the journal stays beside it
+        for _ in range(10 if self._write and self.path is not None else 0):
+            try:
                 self._db.execute("PRAGMA journal_mode=DELETE")
+                break
+            except sqlite3.Error:  # somebody reads it at this moment, or the disk is full: then the journal stays
+                time.sleep(0.01)
         self._db.close()
         self._release()
 
@@ -162,8 +280,64 @@ class Ledger:
         self.close()
 
 
+PROGRESS = "planned, direction, before, started, done, low, high, failures, at"
+
+
+def _progress(row: Sequence[Any]) -> Progress:
+    planned, direction, before, started, done, low, high, failures, at = row
+    best, worst = (high, low) if direction == "max" else (low, high)
+    return Progress(
+        done=done,
+        planned=planned,
+        best=best,
+        worst=worst,
+        failures=failures,
+        seconds=max(0.0, at - started),
+        fresh=done - before,
+    )
+
+
+def look(path: Path) -> tuple[int, int, Progress] | None:
+    """Stream, family and progress of what was worked on last, from the ledger alone; None before the first start."""
+    query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
+    with _said(path):
+        db = _connect(path, write=False)
+        try:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            found = db.execute(query).fetchone() if "progress" in tables else None
+        finally:
+            db.close()
+    return None if found is None else (found[0], found[1], _progress(found[2:]))
+
+
+def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    if write:
+        db = sqlite3.connect(path, isolation_level=None)
+    else:
+        if not path.exists():
+            raise RunError(f"{path} is missing: is {path.parent} a run folder?")
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    db.execute("PRAGMA trusted_schema=OFF")
+    return db
+
+
+@contextmanager
+def _said(path: Path | str, part: str = "database") -> Iterator[None]:
+    """What SQLite finds wrong, as a sentence."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise RunError(
+            f"cannot use {path} ({error}): the rows before are safe; free some space or repair the permissions, and"
+            " start again to go on"
+        ) from None
+    except sqlite3.IntegrityError:
+        raise  # a row that cannot be: no fault of the file
+    except sqlite3.DatabaseError as error:
+        raise DamagedFile(path, part, str(error)) from None
+
+
 def rows_digest(rows: Rows) -> str:
     """SHA-256 over rows in the order of their index, without the seconds they took."""
     names = [name for name in rows.dtype.names or () if name != "seconds"]
-    columns: dict[str, NDArray[Any]] = {name: np.ascontiguousarray(rows[name]) for name in names}
-    return digest(columns)
+    return digest({name: rows[name] for name in names})

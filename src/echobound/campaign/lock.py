@@ -2,39 +2,109 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import platform
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from echobound.errors import RunError
 
-__all__ = ["lock"]
+__all__ = ["holder", "lock"]
+
+NAME = "ledger.lock"
 
 
 def lock(folder: Path) -> Callable[[], None]:
     """Lock a folder against other writers, or refuse at once; the function returned gives it free again.
 
-    The operating system gives it free too when the process ends, however it ends.
+    The operating system gives it free too when the process ends, however it ends. The file says who holds it; one that
+    a killed process left behind locks nothing.
     """
     try:
         import fcntl
     except ImportError:  # no such locks on this system: SQLite's own must do
         return lambda: None
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise RunError(f"cannot open {folder} ({error.strerror}): check the folder and its permissions") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    path = folder / NAME
+    for attempt in range(5):  # whoever asks for the holder has it for an instant
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise RunError(
+                f"cannot write in {folder} ({error.strerror}): nothing was changed; repair the permissions, free some"
+                " space, or choose another folder"
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(handle, path):
+                break
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                os.close(handle)
+                raise RunError(
+                    f"the file system of {folder} has no locks ({error.strerror}), so two processes could write at the"
+                    " same time: put the run folder on another one"
+                ) from None
         os.close(handle)
-        raise RunError(f"{folder} is in use by another process: wait for it to end, or choose another folder") from None
+        time.sleep(0.01 * attempt)
+    else:
+        raise RunError(f"{folder} is in use by {_who(_read(path))}: wait for it to end, or choose another folder")
+    about = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    with suppress(OSError):  # a full disk: the lock holds all the same
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(about).encode(), 0)
     done = False
 
     def release() -> None:
         nonlocal done
         if not done:
-            os.close(handle)
             done = True
+            with suppress(OSError):
+                path.unlink()
+            os.close(handle)
 
     return release
+
+
+def holder(folder: Path) -> dict[str, Any] | None:
+    """Who writes in a folder: ``pid``, ``host`` and ``since``; None if nobody does."""
+    try:
+        import fcntl
+
+        handle = os.open(folder / NAME, os.O_RDONLY)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        return _read(folder / NAME)
+    finally:
+        os.close(handle)
+
+
+def _is(handle: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name: its holder removes it when done."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+        return {name: found[name] for name in ("pid", "host", "since")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"pid": None, "host": None, "since": None}
+
+
+def _who(about: dict[str, Any]) -> str:
+    if about["pid"] is None:
+        return "another process"
+    return f"process {about['pid']} on host {about['host']} since {about['since']}"

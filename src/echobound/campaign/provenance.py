@@ -3,13 +3,73 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-__all__ = ["provenance"]
+from echobound.errors import RunError
 
+__all__ = ["Place", "here", "provenance", "require_same_versions"]
+
+COMPARED = ("echobound", "numpy")  # what rows depend on, and what data travel by
 PACKAGES = ("echobound", "numpy", "scipy", "numba")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine and the versions on it: rows of one kind of place are the same bit for bit."""
+
+    host: str
+    machine: str
+    processor: str
+    python: str
+    echobound: str
+    numpy: str
+
+
+@cache
+def here() -> Place:
+    """The place of this process."""
+    return Place(
+        host=platform.node(),
+        machine=f"{platform.system()} {platform.machine()}",
+        processor=_processor(),
+        python=platform.python_version(),
+        echobound=version("echobound"),
+        numpy=version("numpy"),
+    )
+
+
+def _processor() -> str:
+    """Model of the processor; what BLAS chooses by it is why kinds of machines differ in the last bits."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def require_same_versions(where: str, theirs: Mapping[str, str]) -> None:
+    """Refuse a worker whose versions differ from those here: its rows might too.
+
+    Examples
+    --------
+    >>> require_same_versions("node 7", {"echobound": here().echobound, "numpy": "1.0"})
+    Traceback (most recent call last):
+        ...
+    echobound.errors.RunError: the worker on node 7 has numpy 1.0, but here it is ...
+    """
+    for name in COMPARED:
+        ours = getattr(here(), name)
+        if theirs[name] != ours:
+            raise RunError(
+                f"the worker on {where} has {name} {theirs[name]}, but here it is {ours}: install the same version on"
+                " both, and start again to go on"
+            )
 
 
 def provenance(**more: Any) -> dict[str, Any]:
@@ -22,9 +82,9 @@ def provenance(**more: Any) -> dict[str, Any]:
     """
     return {
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": platform.node(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
+        "host": here().host,
+        "machine": here().machine,
+        "python": here().python,
         "versions": {name: version(name) for name in PACKAGES},
         **more,
     }

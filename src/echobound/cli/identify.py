@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.reading import Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_files, said_of_reading
 from echobound.cli.show import print_result
-from echobound.cli.terminal import AsJson, Device, Quiet, print_json, progress, words
+from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 
 if TYPE_CHECKING:
     from echobound.data import Record
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Workers = Annotated[int | None, typer.Option(help="Networks trained at the same time; all cores if not given.")]
 Seed = Annotated[int, typer.Option(help="With its index, it names each network.")]
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder.")]
 
@@ -37,6 +37,8 @@ def demo(
     seed: Seed = 0,
     workers: Workers = None,
     device: Device = "cpu",
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -51,7 +53,7 @@ def demo(
 
     training, validation = ph_experiment()
     target = new_folder("demo") if run is None else run
-    with progress(f"networks of order {order}", quiet) as show:
+    with progress(f"networks of order {order}", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             validation,
@@ -62,6 +64,7 @@ def demo(
             seed=seed,
             workers=workers,
             kernel=device,
+            engine=crew,
             run=target,
             on_progress=show,
         )
@@ -93,6 +96,8 @@ def identify(
     seed: Seed = 0,
     workers: Workers = None,
     device: Device = "cpu",
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     run: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -119,7 +124,7 @@ def identify(
     chosen = said_of_reading(training, data, **sampling)
     if validation is None:
         chosen.append(f"no --validation: the last 25 % of {training[-1].name} were held out to pick the network on")
-    with progress("networks", quiet) as show:
+    with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
@@ -134,6 +139,7 @@ def identify(
             seed=seed,
             workers=workers,
             kernel=device,
+            engine=crew,
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )

@@ -1,18 +1,20 @@
 """The entry point: commands by name, errors as one sentence, exit codes.
 
 0: done. 1: done, and the answer is no (all networks diverged; a verification that speaks against its certificate).
-2: bad input. 130: interrupted.
+2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) or SIGTERM.
 """
 
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import warnings
 from typing import Annotated
 
 import typer
 
+from echobound.cli.terminal import stop
 from echobound.errors import EchoboundError
 
 __all__ = ["app", "main"]
@@ -48,9 +50,9 @@ def _options(
 
 
 # Each module registers its commands with `app`; none of them imports anything slow before its command runs.
-from echobound.cli import identify, plan, plant, reproduce, runs, simulate  # noqa: E402
+from echobound.cli import identify, plan, plant, reproduce, runs, simulate, watch  # noqa: E402
 
-for module in (plan, plant, identify, simulate, runs, reproduce):
+for module in (plan, plant, identify, simulate, runs, watch, reproduce):
     module.register(app)
 
 
@@ -60,22 +62,28 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter must not stop us
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         code = app(standalone_mode=False)
     except EchoboundError as error:
-        _stop(str(error), 2)
+        stop(str(error), 2)
+    except _Terminated:
+        code = 143
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except Exception as error:
         message = getattr(error, "format_message", None)  # the command-line parser's own errors
         if message is None:
             raise
-        _stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
-    if code == 130:
-        _stop("interrupted: finished blocks are kept, and the same command with the same --run goes on from there", 130)
+        stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
+    if code in (130, 143):
+        stop("stopped: what was finished is kept, and the same command with the same --run goes on from there", code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _stop(sentence: str, code: int) -> None:
-    print(f"echobound: {sentence}", file=sys.stderr)
-    sys.exit(code)
+class _Terminated(BaseException):
+    """SIGTERM outside a campaign; inside, the blocks in hand end first."""
+
+
+def _terminated(*_: object) -> None:
+    raise _Terminated

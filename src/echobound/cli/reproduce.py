@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.identify import new_folder
-from echobound.cli.terminal import AsJson, Device, Quiet, console, numbers, print_json, progress
+from echobound.cli.terminal import AsJson, Quiet, console, numbers, print_json, progress
 
 __all__ = ["register"]
 
@@ -28,8 +29,10 @@ def reproduce(
     data_seed: Annotated[
         int | None, typer.Option(help="Seed of the data; by default chosen on the data alone, see the output.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Networks trained at the same time.")] = None,
+    workers: Workers = None,
     device: Device = "cpu",
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     run: Annotated[Path | None, typer.Option("--run", help="Folder to write to.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -41,7 +44,7 @@ def reproduce(
     from echobound.reproduce import PAPER_ORDERS, reproduce_paper
 
     chosen = list(PAPER_ORDERS) if orders is None else numbers(orders, "--orders")
-    with progress("networks", quiet) as show:
+    with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         outcome = reproduce_paper(
             chosen,
             networks=networks,
@@ -50,6 +53,7 @@ def reproduce(
             data_seed=data_seed,
             workers=workers,
             kernel=device,
+            engine=crew,
             folder=new_folder("reproduce") if run is None else run,
             on_progress=show,
         )

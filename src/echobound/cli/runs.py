@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.show import print_result
-from echobound.cli.terminal import AsJson, Device, Quiet, console, print_json, progress
+from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress
 
 __all__ = ["register"]
 
@@ -25,8 +26,10 @@ def register(app: typer.Typer) -> None:
 def verify(
     run: Run,
     fresh: Annotated[int, typer.Option(help="Fresh networks to draw, beyond those of earlier verifications.")] = 500,
-    workers: Annotated[int | None, typer.Option(help="Networks trained at the same time.")] = None,
+    workers: Workers = None,
     device: Device = "cpu",
+    engine: EngineName = "threads",
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,8 +39,8 @@ def verify(
     """
     from echobound.verify import verify as run_verify
 
-    with progress("fresh networks", quiet) as show_progress:
-        outcome = run_verify(run, fresh, workers=workers, kernel=device, on_progress=show_progress)
+    with progress("fresh networks", quiet) as tell, chosen_engine(engine, scheduler, workers) as crew:
+        outcome = run_verify(run, fresh, workers=workers, kernel=device, engine=crew, on_progress=tell)
     if as_json:
         print_json(outcome)
     else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -17,10 +18,22 @@ if TYPE_CHECKING:
 
     from echobound.campaign import Progress
 
-__all__ = ["AsJson", "Device", "Quiet", "console", "numbers", "print_json", "progress", "words"]
+__all__ = [
+    "AsJson",
+    "Quiet",
+    "bar",
+    "console",
+    "duration",
+    "lines",
+    "numbers",
+    "print_json",
+    "progress",
+    "standing",
+    "stop",
+    "words",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, gpu, or auto: the GPU where there is one.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
@@ -49,30 +62,97 @@ def numbers(text: str, name: str) -> list[int]:
         raise typer.BadParameter(f"{name} must be whole numbers separated by commas, got {text!r}") from None
 
 
+def standing(event: Progress) -> str:
+    """How far a campaign is, on one line: what is done, how fast, how long still, best and worst, failures."""
+    parts = [f"{event.done}/{event.planned}"]
+    if event.rate is not None:
+        parts.append(f"{event.rate:.3g}/s")
+    if event.remaining:
+        parts.append(f"{duration(event.remaining)} left")
+    return ", ".join([*parts, *_seen(event)])
+
+
+def _seen(event: Progress) -> list[str]:
+    if event.best is None:
+        return ["no network yet"]
+    seen = [f"best {event.best:.5g}", f"worst {event.worst:.5g}"]
+    return [*seen, f"{event.failures} diverged"] if event.failures else seen
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> duration(75), duration(90_061)
+    ('1:15', '1 d 1:01:01')
+    """
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    clock = f"{hour}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
+    return f"{days} d {clock}" if days else clock
+
+
+def stop(sentence: str, code: int) -> NoReturn:
+    """End with one sentence on stderr."""
+    print(f"echobound: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
 @contextmanager
 def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a progress bar on the terminal while inside; nothing when piped or quiet."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    """Show a progress bar on the terminal while inside, or a line every minute when piped; nothing when quiet.
+
+    A campaign that was stopped by a signal ends the command with the exit code of that signal.
+    """
+    try:
+        if quiet:
+            yield None
+        elif sys.stderr.isatty():
+            with bar(what) as show:
+                yield show
+        else:
+            yield lines(what)
+    except KeyboardInterrupt as interrupt:
+        from echobound.campaign import Stopped
+
+        if isinstance(interrupt, Stopped):
+            stop(str(interrupt), interrupt.code)
+        raise
+
+
+def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
+    """Print a line on stderr at most once a minute, the first one after a minute."""
+    last = clock()
+
+    def show(event: Progress) -> None:
+        nonlocal last
+        if clock() - last >= every:
+            last = clock()
+            print(f"{what}: {standing(event)}", file=sys.stderr, flush=True)
+
+    return show
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar on stderr."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
     with Bar(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
         TextColumn("{task.fields[seen]}"),
         console=console(error=True),
         transient=True,
-    ) as bar:
-        task = bar.add_task(what, total=None, seen="starting")
+    ) as rich_bar:
+        task = rich_bar.add_task(what, total=None, seen="starting")
 
         def show(event: Progress) -> None:
-            seen = "compiling and starting" if event.best is None else f"best {event.best:.5g}  worst {event.worst:.5g}"
-            if event.failures:
-                seen += f"  {event.failures} diverged"
-            bar.update(task, completed=event.done, total=event.planned, seen=seen)
+            seen = "compiling and starting" if event.best is None else standing(event).split(", ", 1)[1]
+            rich_bar.update(task, completed=event.done, total=event.planned, seen=seen)
 
         yield show

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Ledger, Progress, run_campaign
+from echobound.campaign import Engine, Ledger, Progress, opened, run_campaign
+from echobound.campaign.folder import is_leftover
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json, write_whole
@@ -106,6 +108,7 @@ def reproduce_paper(
     data_seed: int | None = None,
     workers: int | None = None,
     kernel: str = "cpu",
+    engine: str | Executor | Engine = "threads",
     folder: str | Path,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
@@ -119,7 +122,7 @@ def reproduce_paper(
     if networks < 1 or fresh < 0:
         raise InputError(f"at least 1 network is needed and no negative number of fresh ones, got {networks}, {fresh}")
     data = paper_data(default_data_seed() if data_seed is None else data_seed)
-    engine, path = get_kernel(kernel), Path(folder)
+    code, path = get_kernel(kernel), Path(folder)
     measure = [get_score(name) for name in SCORES]
     problems = {
         n: hold_out(data.training, data.validation, law=paper(n), scores=measure, seed=seed).on(family=n)
@@ -129,12 +132,12 @@ def reproduce_paper(
     search: dict[int, Rows] = {}
     tests: dict[int, Rows] = {}
     total, done = len(orders) * (networks + fresh), 0
-    with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger:
+    with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger, opened(engine, workers) as crew:
         for n in sorted(orders, reverse=True):  # the long ones first: what is left is then never underestimated
             for stream, size, table in ((SEARCH, networks, search), (VERIFICATION, fresh, tests)):
                 watch = _offset(on_progress, done, total)
                 problem = problems[n].on(stream=stream)
-                table[n] = run_campaign(engine, problem, range(size), ledger, workers=workers, on_progress=watch)
+                table[n] = run_campaign(code, problem, range(size), ledger, engine=crew, on_progress=watch)
                 done += size
     outcome = Outcome(
         folder=path,
@@ -150,7 +153,7 @@ def reproduce_paper(
     write_whole(path / "table.txt", (outcome.text() + "\n").encode())
     write_whole(path / "networks.csv", _csv(orders, search, tests).encode())
     shown = 200 if 200 in orders else orders[len(orders) // 2]
-    _figures(path, engine, problems[shown], data, search[shown], tests[shown])
+    _figures(path, code, problems[shown], data, search[shown], tests[shown])
     return outcome
 
 
@@ -171,7 +174,7 @@ def _start(path: Path, data: PaperData, parameters: dict[str, Any]) -> str:
         return digest(jsonable(plan))
     try:
         path.mkdir(parents=True, exist_ok=True)
-        occupied = any(path.iterdir())
+        occupied = not all(is_leftover(file) for file in path.iterdir())
     except OSError as error:
         raise RunError(f"cannot make the folder {path} ({error.strerror}): choose another") from None
     if occupied:

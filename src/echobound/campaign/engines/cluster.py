@@ -1,0 +1,233 @@
+"""Dask: workers on many machines, or a cluster on this one."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+from echobound.campaign.cores import worker_count
+from echobound.campaign.engines.base import Engine, Job, Report
+from echobound.campaign.engines.executors import pack
+from echobound.campaign.provenance import require_same_versions
+from echobound.errors import MissingExtra, RunError
+
+__all__ = ["Dask"]
+
+REFRESH = 2.0  # seconds after which workers are counted again
+
+
+class Lost(Exception):
+    """A block, or the data it needs, went with its worker."""
+
+
+class Dask(Engine):
+    """Evaluate blocks on a Dask cluster.
+
+    The data go to the workers once. A worker that is lost has its blocks run again elsewhere, and workers may join at
+    any time. The Dask protocol runs code: outside a trusted network use TLS.
+
+    Parameters
+    ----------
+    scheduler
+        Its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with the certificates of Dask's configuration), or a
+        `distributed.Client`. None starts a cluster on this machine, which nobody else can reach.
+    workers
+        Processes of the cluster on this machine; one for each core if not given.
+    patience
+        Seconds to wait for the scheduler, and for its first worker.
+    """
+
+    name = "dask"
+
+    def __init__(self, scheduler: Any = None, workers: int | None = None, *, patience: float = 30.0) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise MissingExtra("the Dask engine", extra="dask") from None
+        self._cluster: Any = None
+        self._own = not isinstance(scheduler, distributed.Client)
+        self._count = worker_count(workers)
+        self._patience = patience
+        self._client: Any = scheduler
+        if self._own:
+            self._client = self._connect(distributed, scheduler)
+        self.address = self._client.scheduler.address
+        self._tasks: dict[Future[Report], Any] = {}
+        self._job: Job | None = None
+        self._data: Any = None
+        self._slots, self._counted, self._warned = 1, 0.0, False
+        try:
+            self._require_workers()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, distributed: Any, scheduler: str | None) -> Any:
+        for name in ("distributed.client", "distributed.core", "distributed.batched"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said in one sentence, here
+        if scheduler is None:
+            with _ignoring_interrupts():
+                self._cluster = distributed.LocalCluster(
+                    n_workers=self._count,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.CRITICAL,
+                )
+        try:
+            return distributed.Client(self._cluster or scheduler, timeout=self._patience, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(
+                f"no Dask scheduler answers at {scheduler} ({_first_line(error)}): nothing was drawn; start one with"
+                " 'dask scheduler', or correct --scheduler tcp://HOST:PORT"
+            ) from None
+
+    def _require_workers(self) -> None:
+        """At least one worker, and the same versions on all."""
+        try:
+            self._client.wait_for_workers(1, timeout=self._patience)
+        except TimeoutError:
+            raise RunError(
+                f"the Dask scheduler at {self.address} has no workers: nothing was drawn; start some with 'dask worker"
+                f" {self.address}'"
+            ) from None
+
+        def versions() -> dict[str, str]:  # travels by value: a worker may lack echobound
+            from importlib.metadata import PackageNotFoundError, version
+
+            def of(name: str) -> str:
+                try:
+                    return version(name)
+                except PackageNotFoundError:
+                    return "not installed"
+
+            return {name: of(name) for name in ("echobound", "numpy")}
+
+        for worker, found in self._client.run(versions).items():
+            require_same_versions(worker, found)
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers, by now."""
+        if time.monotonic() - self._counted > REFRESH:
+            with self._speaking(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
+                self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+            self._counted = time.monotonic()
+            if self._slots == 0 and not self._warned:
+                warnings.warn(
+                    f"the Dask scheduler at {self.address} has no workers left: waiting for new ones", stacklevel=2
+                )
+            self._warned = self._slots == 0
+        return self._slots
+
+    def start(self, job: Job) -> None:
+        """Send the data to all workers, once."""
+        pack(job)  # says what cannot travel
+        self._job = job
+        self._scatter()
+
+    def _scatter(self) -> None:
+        with self._speaking():
+            [self._data] = self._client.scatter([self._job], broadcast=True, hash=False)
+
+    def submit(self, indices: Sequence[int]) -> Future[Report]:
+        """Have a block of the job evaluated."""
+        if self._data is None:
+            self._scatter()
+        with self._speaking():
+            task = self._client.submit(Job.evaluate, self._data, indices, pure=False)
+        promise: Future[Report] = Future()
+        self._tasks[promise] = task
+        task.add_done_callback(partial(self._deliver, promise))
+        return promise
+
+    def _deliver(self, promise: Future[Report], task: Any) -> None:
+        """Pass on how a task ended."""
+        self._tasks.pop(promise, None)
+        if not promise.set_running_or_notify_cancel():
+            return
+        if task.status == "finished":
+            try:
+                promise.set_result(task.result())
+                return
+            except Exception:  # its worker went before the rows could be fetched
+                promise.set_exception(Lost())
+        elif task.status == "error":
+            promise.set_exception(task.exception())
+        else:
+            promise.set_exception(Lost())
+
+    def cancel(self, waiting: Iterable[Future[Report]]) -> set[Future[Report]]:
+        """Take back the blocks that nobody has begun, and return them."""
+        tasks = {promise: task for promise in waiting if (task := self._tasks.get(promise)) is not None}
+        with self._speaking():
+            begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
+            left = {promise for promise, task in tasks.items() if task.key not in begun and promise.cancel()}
+            self._client.cancel([tasks[promise] for promise in left])
+        return left
+
+    def check(self) -> None:
+        """Raise an error if the scheduler is lost."""
+        if self._client.status != "running":
+            raise RunError(
+                f"the Dask scheduler at {self.address} is lost: the rows before are safe in the ledger; start again to"
+                " go on, with this or another engine"
+            )
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """An error while the scheduler is spoken to may mean that it is lost."""
+        self.check()
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+
+    def recovered(self, error: Exception) -> bool:
+        """Whether a block was lost with its worker; Dask itself runs most of those again."""
+        from distributed.scheduler import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            raise RunError(
+                f"a block was lost with {error.allowed_failures + 1} workers, one after the other: do they have enough"
+                " memory? The rows before are safe in the ledger; start again to go on"
+            ) from None
+        if not isinstance(error, Lost):
+            return False
+        self.check()
+        self._data = None  # it may be gone too: whoever comes gets it again
+        return True
+
+    def close(self) -> None:
+        """Leave the cluster, and end it if it was started here."""
+        self._data = None
+        if self._own:
+            self._client.close()
+            if self._cluster is not None:
+                self._cluster.close()
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes started inside do not see Ctrl-C: it is for the one that started them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,57 @@
+"""A campaign as seen from outside: by its ledger and its lock, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from echobound.campaign.ledger import look
+from echobound.campaign.lock import holder
+from echobound.campaign.progress import Progress
+from echobound.draws import SEARCH, VERIFICATION
+from echobound.errors import RunError
+
+__all__ = ["Sight", "sight"]
+
+STREAMS = {SEARCH: "search", VERIFICATION: "fresh networks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What can be seen of a campaign.
+
+    Parameters
+    ----------
+    progress
+        How far it is; None before the first start.
+    what
+        What is being drawn: the search or fresh networks, and the family where there are several.
+    holder
+        ``pid``, ``host`` and ``since`` of the process that writes; empty if none does.
+    """
+
+    progress: Progress | None
+    what: str
+    holder: dict[str, Any]
+
+    @property
+    def running(self) -> bool:
+        """Whether a process writes."""
+        return bool(self.holder)
+
+
+def sight(folder: Path) -> Sight:
+    """Look at a run folder, without disturbing whoever writes there."""
+    path = folder / "ledger.sqlite"
+    writes = holder(folder) or {}
+    if not path.exists():
+        if not writes and not (folder / "plan.json").exists():
+            raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")
+        return Sight(None, "", writes)
+    found = look(path)
+    if found is None:
+        return Sight(None, "", writes)
+    stream, family, progress = found
+    what = STREAMS.get(stream, f"stream {stream}")
+    return Sight(progress, f"{what}, family {family}" if family else what, writes)
