@@ -113,7 +113,7 @@ def test_damaged_files_are_refused(model, tmp_path):
 def test_consistent_but_wrong_content_is_refused(model, tmp_path):
     # Whoever writes a file with a right digest must still write a network.
     network, _ = model
-    header, arrays = network._content()
+    header, arrays = network.content()
     path = tmp_path / "model.npz"
     for name, change in {
         "readout": arrays["readout"][:, :-1],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from echobound.cli.show import print_result
+from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 
 if TYPE_CHECKING:
@@ -71,14 +71,21 @@ def identify(
     sampling_time: Annotated[float | None, typer.Option(help="Seconds between samples.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of sample times in seconds.")] = None,
     validation: Annotated[str | None, typer.Option(help="File(s) to pick the best network on.")] = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(help="Without --validation: blocks of the data to score in turn; 0 holds out the end of them."),
+    ] = None,
     test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
-    law: Annotated[str, typer.Option(help="What is drawn: broad or paper.")] = "broad",
+    law: Annotated[str | None, typer.Option(help="What is drawn: broad (if not given) or paper.")] = None,
     order: Annotated[int | None, typer.Option(help="Number of states, instead of the law's.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Violation probability; 0.05 if nothing else is given.")] = None,
     beta: Annotated[float, typer.Option(help="1 - confidence.")] = 1e-7,
     networks: Annotated[int | None, typer.Option(help="Number of networks; epsilon follows from it.")] = None,
     bound: Annotated[str, typer.Option(help="exact, or explicit as in the paper.")] = "exact",
-    washout: Annotated[int, typer.Option(help="Samples at the start of each record that do not count.")] = 100,
+    washout: Annotated[
+        int | None, typer.Option(help="Samples at the start of each record or block that do not count; at most 100.")
+    ] = None,
+    committee: Annotated[int, typer.Option(help="Best networks to keep as one model as well; 0 for none.")] = 10,
     seed: Seed = 0,
     workers: Workers = None,
     run: RunDir = None,
@@ -87,9 +94,9 @@ def identify(
 ) -> None:
     """Identify a system from a table of its inputs and outputs, and certify the result.
 
-    Without --validation, the last 25 % of the data are held out to pick the best network on. The run folder holds the
-    plan, the data, every network's scores, the model, the certificate and a page; the same command goes on with an
-    interrupted run.
+    The columns are all it needs: what else is not given is chosen by the data, and said with the reason. Short data
+    are validated in blocks, of long ones the end is held out. The run folder holds the plan, the data, every network's
+    scores, the model, the certificate and a page; the same command goes on with an interrupted run.
     """
     from echobound.data import read_csv
     from echobound.identify import identify as run_identify
@@ -100,27 +107,31 @@ def identify(
     training = read(data)
     chosen = []
     if sampling_time is None and time is None:
-        chosen.append("no --sampling-time and no --time: one second between samples was assumed")
-    if validation is None:
-        chosen.append(f"no --validation: the last 25 % of {training[-1].name} were held out to pick the network on")
+        chosen.append("sampling time: one second was assumed, since neither --sampling-time nor --time was given")
+    if law is None:
+        chosen.append("law: broad, which draws every hyper-parameter from a wide range, since nothing is known better")
+    if epsilon is None and networks is None:
+        chosen.append(f"networks: as many as certify epsilon = 0.05 at beta = {beta:g}, settled before the first draw")
     with progress("networks", quiet) as show:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
             test=read(words(test)),
-            law=law,
+            law=law or "broad",
             order=order,
             epsilon=epsilon,
             beta=beta,
             networks=networks,
             bound=bound,  # type: ignore[arg-type]  # checked where it is used
+            blocks=blocks,
             washout=washout,
+            committee=committee,
             seed=seed,
             workers=workers,
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )
-    _finish(result, as_json, chosen)
+    _finish(result, as_json, [*result.chosen, *chosen])
 
 
 def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
@@ -130,7 +141,15 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
         "stability": None if result.model is None else result.model.stability.to_dict(),
+        "committee": None,
     }
+    if result.committee is not None and result.committee_outcome is not None:
+        outcome = result.committee_outcome
+        content["committee"] = {
+            **committee_facts(result.committee),
+            "scores": outcome.scores,
+            "episodes": None if outcome.episodes is None else outcome.episodes.to_dict(),
+        }
     if as_json:
         print_json(content)
     else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from echobound.cli.show import print_result
+from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress, words
+
+if TYPE_CHECKING:
+    from echobound.network import Committee, EchoStateNetwork
 
 __all__ = ["register"]
 
@@ -60,6 +63,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
     if certificate.winner is not None:
         content["stability"] = folder.model.stability.to_dict()
         content["order"] = folder.model.order
+    if folder.committee is not None:
+        content["committee"] = committee_facts(folder.committee)
     if len(folder.verification):
         content["verification"] = verification_of(folder)
     if as_json:
@@ -78,6 +83,9 @@ def simulate(
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
     ] = False,
+    committee: Annotated[
+        bool, typer.Option("--committee", help="Simulate the committee of the best networks instead of the picked one.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -90,9 +98,14 @@ def simulate(
     from echobound.data import Record, read_table
     from echobound.errors import InputError
     from echobound.files import write_whole
+    from echobound.kernels import compiled_dynamics
     from echobound.scores import summary
 
-    model = RunFolder(run).model
+    folder = RunFolder(run)
+    model: EchoStateNetwork | Committee | None = folder.committee if committee else folder.model
+    if model is None:
+        raise InputError(f"{run} has no committee: identify with --committee 10 keeps one")
+    fast = compiled_dynamics()
     table = read_table(data)
     wanted = words(outputs) or [name for name in model.output_names if name in table.columns]
     if outputs and len(wanted) != len(model.output_names):
@@ -103,10 +116,11 @@ def simulate(
     u = table.signal(words(inputs) or model.input_names)
     measured = None if from_mean or len(wanted) < len(model.output_names) else table.signal(wanted)
     if measured is None:
-        run_of = model.simulate(u)
+        run_of = model.simulate(u, dynamics=fast)
     else:
         run_of = model.simulate(
             Record(u, measured, 1.0, model.input_names, model.output_names, name=data.name),
+            dynamics=fast,
         )
     first, y = run_of.first, run_of.y
     result: dict[str, Any] = {"run": str(run), "samples": len(y), "first": first, "start": run_of.start}

@@ -2,9 +2,23 @@
 
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel, Rows, Status, Trial, row_dtype
-from echobound.kernels.problem import Fold, Problem, Segment, hold_out
+from echobound.kernels.problem import Fold, Problem, Segment, blocks_in_turn, hold_out
+from echobound.network.dynamics import Dynamics
 
-__all__ = ["Fold", "Kernel", "Problem", "Rows", "Segment", "Status", "Trial", "get_kernel", "hold_out", "row_dtype"]
+__all__ = [
+    "Fold",
+    "Kernel",
+    "Problem",
+    "Rows",
+    "Segment",
+    "Status",
+    "Trial",
+    "blocks_in_turn",
+    "compiled_dynamics",
+    "get_kernel",
+    "hold_out",
+    "row_dtype",
+]
 
 
 def get_kernel(name: str = "cpu") -> Kernel:
@@ -24,3 +38,20 @@ def get_kernel(name: str = "cpu") -> Kernel:
 
         return CPUKernel()
     raise InputError(f"unknown kernel {name!r}: known are cpu, reference")
+
+
+def compiled_dynamics() -> Dynamics:
+    """The state equation in compiled code, for `EchoStateNetwork.simulate` and `predict` over long records.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(400, 300))
+    >>> model = identify(training, validation, law="paper", order=10, networks=20).model
+    >>> fast = model.simulate(validation, dynamics=compiled_dynamics())
+    >>> bool(abs(fast.y - model.simulate(validation).y).max() < 1e-9)
+    True
+    """
+    from echobound.kernels.cpu import dynamics
+
+    return dynamics

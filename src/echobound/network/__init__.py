@@ -1,12 +1,15 @@
-"""What is drawn (ReservoirLaw), one draw (Reservoir), its readout (least squares) and the model (EchoStateNetwork)."""
+"""What is drawn (ReservoirLaw), one draw (Reservoir), its readout, and the models: EchoStateNetwork, Committee."""
 
+from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.law import ReservoirLaw, broad, get_law, paper
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, draw_reservoir
+from echobound.network.response import respond
 
 __all__ = [
     "Choice",
+    "Committee",
     "EchoStateNetwork",
     "LogUniform",
     "Reservoir",
@@ -17,4 +20,5 @@ __all__ = [
     "draw_reservoir",
     "get_law",
     "paper",
+    "respond",
 ]
