@@ -163,10 +163,15 @@ SETS = {
 # ---------------------------------------------------------------- the search and the test
 
 
-def search(training: list[Record], seed: int, workers: int) -> tuple[Identification, float]:
-    """The certified search with its defaults, on the training rows alone."""
+def search(one: Set, training: list[Record], seed: int, workers: int) -> tuple[Identification, float]:
+    """The certified search with its defaults, on the training rows alone.
+
+    The washout is what it means: the number of measured samples from which a free run starts, given by the protocol.
+    """
     start = time.perf_counter()
-    result = identify(training, law="broad", epsilon=EPSILON, beta=BETA, seed=seed, workers=workers)
+    result = identify(
+        training, law="broad", epsilon=EPSILON, beta=BETA, washout=one.initial, seed=seed, workers=workers
+    )
     return result, time.perf_counter() - start
 
 
@@ -192,7 +197,7 @@ def test_errors(
 
 def all_networks(one: Set, training, tests, errors, result: Identification, workers: int) -> list[Errors]:
     """Test errors of all networks of the search, each trained as the pick was, with the ridge of its row."""
-    scheme = settle_validation(training)
+    scheme = settle_validation(training, washout=one.initial)
     data = [*scheme.experiments.training]  # what the pick was trained on: all of it, or all but the held-out part
     segments = [Segment(i, 0, len(r), scheme.washout) for i, r in enumerate(data)]
     opened = [Segment(len(data) + i, 0, len(r), one.initial) for i, r in enumerate(tests)]
@@ -227,7 +232,7 @@ def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path
         done = read(out)
         if str(seed) in done.get(name, {}):
             continue
-        result, seconds = search(training, seed, workers)
+        result, seconds = search(one, training, seed, workers)
         outcome = test_errors(one, tests, errors, training, result, workers)
         outcome |= {
             "seconds": seconds,
@@ -244,10 +249,8 @@ def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path
         done = read(out)
         done.setdefault(name, {})[str(seed)] = outcome
         write_json(out, done)
-        print(
-            f"{name} seed {seed}: pick {brief(outcome['pick'])}, committee {brief(outcome['committee'])}, {seconds:.0f} s",
-            flush=True,
-        )
+        found = f"pick {brief(outcome['pick'])}, committee {brief(outcome['committee'])}"
+        print(f"{name} seed {seed}: {found}, {seconds:.0f} s", flush=True)
 
 
 def read(path: Path) -> dict:

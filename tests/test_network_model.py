@@ -16,7 +16,8 @@ SCORES = [get_score("fit")]
 
 def trained(records, law, index=0, washout=60):
     problem = hold_out(*records, law=law, scores=SCORES, washout=washout)
-    return train_network(get_kernel("reference"), problem, index)
+    model, [simulated] = train_network(get_kernel("reference"), problem, index)
+    return model, simulated
 
 
 @pytest.fixture(scope="module", params=["paper", "broad"])

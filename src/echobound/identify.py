@@ -154,7 +154,8 @@ def identify(
         raise InputError(f"the size of the committee must be a number of networks from 0 on, got {committee}")
     scheme = settle_validation(training, validation, test, blocks=blocks, washout=washout)
     experiments = scheme.experiments
-    problem = scheme.problem(law=get_law(law, order), scores=measure, seed=seed, horizon=horizon)
+    law = get_law(law, order, sum(len(record) for record in experiments.training))
+    problem = scheme.problem(law=law, scores=measure, seed=seed, horizon=horizon)
     _require_computable(problem, workers)
 
     # Everything is settled before the first draw.

@@ -9,12 +9,11 @@ from echobound.campaign.folder import Experiments
 from echobound.data import Record, as_records, require_varying_outputs, split
 from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Problem, blocks_in_turn, hold_out
-from echobound.network.law import ReservoirLaw
+from echobound.network.law import LONG, ReservoirLaw
 from echobound.scores import Score
 
 __all__ = ["Validation", "settle_validation"]
 
-LONG = 20_000  # samples from which on a part can be held out without harm
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
 WASHOUT = 100

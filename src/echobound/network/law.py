@@ -25,9 +25,12 @@ from echobound.network.distribution import (
     to_json,
 )
 
-__all__ = ["Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
+__all__ = ["LONG", "Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
 
 Pattern = Literal["diagonals", "random"]
+
+LONG = 20_000
+"""Samples from which on a record is long: it can spare a part for validation, and bears a smaller ridge."""
 
 # Regions of a draw's words (see echobound.draws), one for each thing that is drawn.
 HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
@@ -221,13 +224,18 @@ def paper(order: int = 200) -> ReservoirLaw:
     return ReservoirLaw(order=order, name="paper")
 
 
-def broad(order: Value | None = None) -> ReservoirLaw:
+def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
     """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
+
+    The least squares of many samples bear, and need, a smaller ridge: from `LONG` samples to train on, the ridges that
+    are tried are smaller by two decades.
 
     Examples
     --------
     >>> broad().ridges
     (1e-10, 1e-08, 1e-06, 0.0001)
+    >>> broad(samples=65_000).ridges
+    (1e-12, 1e-11, 1e-10, 1e-08, 1e-06)
     """
     return ReservoirLaw(
         order=LogUniform(100, 300) if order is None else order,
@@ -244,13 +252,13 @@ def broad(order: Value | None = None) -> ReservoirLaw:
         training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
         scaling=Choice(("standard", "minmax")),
         padding=100,
-        ridges=(1e-10, 1e-8, 1e-6, 1e-4),
+        ridges=(1e-10, 1e-8, 1e-6, 1e-4) if samples < LONG else (1e-12, 1e-11, 1e-10, 1e-8, 1e-6),
         name="broad",
     )
 
 
-def get_law(law: str | ReservoirLaw, order: int | None = None) -> ReservoirLaw:
-    """Look a law up by name; a `ReservoirLaw` is returned as it is, or with the order given.
+def get_law(law: str | ReservoirLaw, order: int | None = None, samples: int = 0) -> ReservoirLaw:
+    """Look a law up by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the order given.
 
     Examples
     --------
@@ -262,5 +270,5 @@ def get_law(law: str | ReservoirLaw, order: int | None = None) -> ReservoirLaw:
     if law == "paper":
         return paper() if order is None else paper(order)
     if law == "broad":
-        return broad(order)
+        return broad(order, samples)
     raise InputError(f"unknown law {law!r}: known are broad, paper; or give a ReservoirLaw")
