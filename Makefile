@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench reproduce clean
+.PHONY: demo test check bench accuracy reproduce clean
 
 demo: $(VENV)/.ready
 	$(BIN)/echobound demo
@@ -20,6 +20,9 @@ check: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python benchmarks/run.py
+
+accuracy: $(VENV)/.ready
+	$(BIN)/python benchmarks/accuracy.py
 
 reproduce: $(VENV)/.ready
 	$(BIN)/echobound reproduce

@@ -23,7 +23,7 @@ import numpy as np
 from echobound.campaign import settle_validation, usable_cores
 from echobound.data import Record, read_csv
 from echobound.errors import DataError
-from echobound.files import write_json
+from echobound.files import write_json, write_whole
 from echobound.identify import Identification, identify
 from echobound.kernels import Fold, Problem, Segment, compiled_dynamics, get_kernel
 from echobound.kernels.blas import one_blas_thread
@@ -253,6 +253,104 @@ def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path
         print(f"{name} seed {seed}: {found}, {seconds:.0f} s", flush=True)
 
 
+# ---------------------------------------------------------------- the table
+
+# Figures to reach (mean over five seeds) and published values, as far as there are any: data/README.md has the sources.
+FIGURES = {
+    ("silverbox", "multisine"): ("pick", 0.23, "0.36 (DT subnet)"),
+    ("silverbox", "arrow"): ("pick", 0.33, "1.4 (DT subnet), 0.26 (PNLSS)"),
+    ("silverbox", "no extrapolation"): ("pick", 0.24, "0.32 (DT subnet)"),
+    ("tanks", "test"): ("committee", 0.33, "0.306 (CT subnet), 0.45 (PNLSS), 0.191 (grey box)"),
+    ("emps", "test"): ("committee", 3.5, "2.64 (dynoNet), 4.61 (CT subnet)"),
+    ("exchanger", "test"): ("pick", 0.21, "ARX 0.43"),
+    ("steamgen", "test"): ("committee", 88.5, "ARX 76.6"),
+    ("cstr", "test"): ("pick", 98.9, "ARX 87.7"),
+    ("evaporator", "test"): ("committee", 49.3, "ARX 49.3"),
+    ("glassfurnace", "test"): ("committee", 45.3, "ARX 45.3"),
+    ("dryer", "test"): ("committee", 83.0, "ARX 83.0"),
+    ("robot_arm", "test"): ("committee", 95.2, "ARX 95.2"),
+}
+
+HEAD = """# Accuracy on public data
+
+Made by `make accuracy` from `benchmarks/accuracy.json`. Free-run error on the test part of each set, by its usual
+protocol: law `broad`, {networks} networks (epsilon = 0.05, beta = 1e-7), {seeds} seeds, everything else by default. The
+washout is the protocol's number of initialisation samples. *Pick* is the certified network, *committee* the median of
+the ten best, which the certificate does not cover; *median* and *worst* are over all networks of a search, each trained
+as the pick was. Means over the seeds, [smallest, largest] in brackets.
+
+**Clean or not.** The law `broad` was found while the test errors of Cascaded Tanks, Silverbox, EMPS, exchanger, CSTR,
+steam generator and pH were seen: their rows show what the law can do, not what it does on data nobody has looked at.
+The rows marked *clean* are the evidence for that. ARX values are linear references whose order was picked on the test
+part; the others are published ones.
+
+"""
+
+NOTES = """
+{notes}
+
+## How this table came about
+
+The test rows are opened in one place of the script, after search and refit; no setting was chosen by a test error. Two
+things were settled after a first look at a table, by other reasons than the table:
+
+- The washout. At first it was the default (a fifth of a block, at most 100 samples). EMPS showed what is wrong with
+  that: its protocol starts a free run after 20 samples of 1 ms, and a network that was never trained on its first
+  100 samples is not made for it (committee 9 to 40 mm). A washout is the number of measured samples from which a run
+  starts; the protocols say how many that are, so all sets take it from there.
+- The smallest ridge for long records, 1e-11, which the description of the law names for them. Without it Silverbox had
+  0.23 / 0.80 / 0.24 mV (first seed). On training data alone: of 160 networks, 124 were better on the held-out samples
+  with a ridge below 1e-10, and the best one gained 5 %. A ridge of 1e-12 gains another 1 % there and was tried on the
+  test for two seeds as well (arrow 0.36 and 0.50 mV); the documented value was kept.
+"""
+
+
+def write_table(results: dict, path: Path) -> None:
+    """Write ACCURACY.md from what is finished."""
+    rows = [row for name in SETS if name in results for row in table_rows(name, results[name])]
+    runs = [run for name in results for run in results[name].values()]
+    networks = "/".join(sorted({str(run["networks"]) for run in runs}))
+    seeds = max(len(results[name]) for name in results)
+    lines = [HEAD.format(networks=networks, seeds=seeds)]
+    lines += ["| set | unit | pick | committee | median | worst | published | figure | reached | clean | s |"]
+    lines += ["|---" * 11 + "|", *rows]
+    notes = [f"- {one.title}: {one.note}." for name, one in SETS.items() if one.note and name in results]
+    workers = "/".join(sorted({str(run["workers"]) for run in runs}))
+    notes.append(f"- s: seconds of a whole identification on {workers} cores, which other work may have shared.")
+    write_whole(path, ("\n".join(lines) + "\n" + NOTES.format(notes="\n".join(notes))).encode())
+
+
+def table_rows(name: str, runs: dict):
+    one = SETS[name]
+    seconds = statistics.mean(run["seconds"] for run in runs.values())
+    missing = "" if len(runs) == len(SEEDS) else f" ({len(runs)} of {len(SEEDS)} seeds)"
+    for part in next(iter(runs.values()))["pick"]:
+        values = {
+            w: [number(run[w][part], one) for run in runs.values()] for w in ("pick", "committee", "median", "worst")
+        }
+        what, figure, published = FIGURES.get((name, part), ("", None, ""))
+        reached = ""
+        if figure is not None:
+            mean = statistics.mean(values[what])
+            good = mean >= figure if one.larger_is_better else mean <= figure
+            reached = "yes" if good else "**no**"
+            figure = f"{what} {'>=' if one.larger_is_better else '<='} {figure:g}"
+        title = one.title + ("" if part == "test" else f", {part}") + missing
+        cells = [title, one.unit, spread(values["pick"]), spread(values["committee"])]
+        cells += [f"{statistics.mean(values[w]):.3g}" for w in ("median", "worst")]
+        cells += [published, figure or "", reached, "clean" if one.clean else "", f"{seconds:.0f}"]
+        yield f"| {' | '.join(cells)} |"
+
+
+def number(value: float | None, one: Set) -> float:
+    """A diverged run is null in JSON."""
+    return value if value is not None else (-np.inf if one.larger_is_better else np.inf)
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.mean(values):.4g} [{min(values):.3g}, {max(values):.3g}]"
+
+
 def read(path: Path) -> dict:
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -274,6 +372,8 @@ def main() -> None:
         if name not in SETS:
             parser.error(f"unknown set {name!r}: known are {', '.join(SETS)}")
         run_set(name, seeds, options.data, options.workers, options.out)
+    if read(options.out):
+        write_table(read(options.out), options.out.with_name("ACCURACY.md"))
 
 
 if __name__ == "__main__":

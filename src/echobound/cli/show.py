@@ -64,9 +64,9 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "committee",
             f"median of networks {', '.join(map(str, committee['members']))}; not covered by the certificate",
         )
-        yield from _scores(committee.get("scores", {}))
+        yield from _scores(committee.get("scores", {}), "committee, ")
         if committee.get("episodes"):
-            yield "", committee["episodes"]["statement"]
+            yield "new episodes", committee["episodes"]["statement"]
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
@@ -74,16 +74,14 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "note", choice
     if certificate["winner"] is not None:
         yield "model", str(run / "model.npz")
-    if content.get("committee"):
-        yield "", str(run / "committee.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
 
 
-def _scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:
     for role, part in scores.items():
         for name, entry in part["per_output"].items():
-            yield role, f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
+            yield f"{whose}{role}", f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
 
 
 def _number(value: float) -> str:

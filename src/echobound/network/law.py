@@ -227,15 +227,14 @@ def paper(order: int = 200) -> ReservoirLaw:
 def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
     """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
 
-    The least squares of many samples bear, and need, a smaller ridge: from `LONG` samples to train on, the ridges that
-    are tried are smaller by two decades.
+    The least squares of many samples bear a smaller ridge: from `LONG` samples to train on, one more is tried.
 
     Examples
     --------
     >>> broad().ridges
     (1e-10, 1e-08, 1e-06, 0.0001)
     >>> broad(samples=65_000).ridges
-    (1e-12, 1e-11, 1e-10, 1e-08, 1e-06)
+    (1e-11, 1e-10, 1e-08, 1e-06, 0.0001)
     """
     return ReservoirLaw(
         order=LogUniform(100, 300) if order is None else order,
@@ -252,7 +251,7 @@ def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
         training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
         scaling=Choice(("standard", "minmax")),
         padding=100,
-        ridges=(1e-10, 1e-8, 1e-6, 1e-4) if samples < LONG else (1e-12, 1e-11, 1e-10, 1e-8, 1e-6),
+        ridges=(*((1e-11,) if samples >= LONG else ()), 1e-10, 1e-8, 1e-6, 1e-4),
         name="broad",
     )
 

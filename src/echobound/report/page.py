@@ -56,14 +56,14 @@ def _content(folder: RunFolder) -> dict[str, Any]:
         test = folder.experiments.test
         content["model"] = _model_card(folder)
         content["model"]["scores"] = outcome_of(folder.model, folder.problem, outputs[0], test).scores
-        figures.append((_caption(plan, "the model's"), _compare(folder, outputs[0], content["model"]["scores"])))
+        figures.append((_caption(plan, "model"), _compare(folder, outputs[0], content["model"]["scores"], "model")))
         if folder.committee is not None:
             together = committee_outputs(outputs)
             outcome = outcome_of(folder.committee, folder.problem, together, test)
             members = [member.origin["index"] for member in folder.committee.members]
             content["committee"] = {"members": members, "scores": outcome.scores, "episodes": outcome.episodes}
             content["committee"]["statement"] = NOT_COVERED
-            figures.append((_caption(plan, "the committee's"), _compare(folder, together, outcome.scores)))
+            figures.append((_caption(plan, "committee"), _compare(folder, together, outcome.scores, "committee")))
     figures.append((f"The {len(rows)} networks of the search", _networks(folder, rows, testing=False)))
     if len(fresh):
         content["verification"] = verification_of(folder)
@@ -104,17 +104,25 @@ def _outputs(folder: RunFolder) -> list[list[Signal]]:
 def _caption(plan: Plan, whose: str) -> str:
     how = "free run" if plan.horizon is None else f"prediction {plan.horizon} samples ahead"
     if plan.blocks is None:
-        return f"Validation data: measured output and {whose} {how}"
-    return f"The {plan.blocks} blocks one after the other: measured output and {whose} {how}, trained on the others"
+        return f"Validation data: measured output and the {whose}'s {how}"
+    return (
+        f"The {plan.blocks} blocks one after the other: measured output and the {whose}'s {how}, trained on the others"
+    )
 
 
-def _compare(folder: RunFolder, outputs: Sequence[Signal], scores: dict[str, Any]) -> Figure:
+def _compare(folder: RunFolder, outputs: Sequence[Signal], scores: dict[str, Any], whose: str) -> Figure:
     measured, simulated = np.concatenate(folder.problem.measured), np.concatenate(outputs)
     first = folder.experiments.training[0]
     per_output = scores["validation"]["per_output"].values()
     time = np.arange(folder.model.washout, folder.model.washout + len(measured), dtype=np.float64) * first.sampling_time
     return compare_figure(
-        time, measured, simulated, first.output_names, first.output_units, fits=[entry["fit"] for entry in per_output]
+        time,
+        measured,
+        simulated,
+        first.output_names,
+        first.output_units,
+        fits=[entry["fit"] for entry in per_output],
+        whose=whose,
     )
 
 
