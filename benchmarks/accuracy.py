@@ -27,7 +27,7 @@ from echobound.files import write_json, write_whole
 from echobound.identify import Identification, identify
 from echobound.kernels import Fold, Problem, Segment, compiled_dynamics, get_kernel
 from echobound.kernels.blas import one_blas_thread
-from echobound.network import broad, respond
+from echobound.network import ReservoirLaw, respond
 from echobound.scores import fit, get_score, rmse
 
 HERE = Path(__file__).parent
@@ -98,11 +98,11 @@ def silverbox(data: Path):
     return [whole.part(40650, cut)], [multisine, arrow], errors
 
 
-DECIMATION = 10
+DECIMATION = 5
 
 
 def emps(data: Path):
-    """Every tenth sample behind a zero-phase anti-alias filter; the output is interpolated back to the 1 ms grid."""
+    """Every fifth sample behind a zero-phase anti-alias filter; the output is interpolated back to the 1 ms grid."""
     from scipy.signal import decimate
 
     def record(name: str) -> tuple[Record, np.ndarray]:
@@ -115,7 +115,7 @@ def emps(data: Path):
     grid, coarse = np.arange(len(measured)), DECIMATION * np.arange(len(test))
 
     def errors(simulated: Sequence[np.ndarray]) -> Errors:
-        whole = np.concatenate([test.y[:2], simulated[0]])[:, 0]
+        whole = np.concatenate([test.y[: 20 // DECIMATION], simulated[0]])[:, 0]
         fine = np.interp(grid, coarse, whole)
         return {"test": 1000 * float(rmse(measured[20:], fine[20:, None]))}
 
@@ -146,7 +146,7 @@ SETS = {
     "ballbeam": clean("ball and beam", "daisy_ballbeam/ballbeam.dat", [1], [2], "an integrator: a free run drifts"),
     "flutter": clean("wing flutter", "daisy_flutter/flutter.dat", [1], [2], "the test part is almost zero"),
     "ph": Set("pH", "pH", ph, initial=30),
-    "emps": Set("EMPS", "mm", emps, initial=2, note=f"decimated by {DECIMATION}; 2 samples of it start the free run"),
+    "emps": Set("EMPS", "mm", emps, initial=20 // DECIMATION, note=f"decimated by {DECIMATION}"),
     "exchanger": Set("heat exchanger", "K", chronological("daisy_exchanger/exchanger.dat", [2], [3], 3000, rmse)),
     "evaporator": clean("evaporator", "daisy_evaporator/evaporator.dat", [1, 2, 3], [4, 5, 6]),
     "cstr": Set("CSTR", "%", chronological("daisy_cstr/cstr.dat", [2], [3, 4], 5625), larger_is_better=True),
@@ -204,7 +204,7 @@ def all_networks(one: Set, training, tests, errors, result: Identification, work
     problem = Problem(
         (*data, *tests),
         (Fold(tuple(segments), tuple(opened)),),
-        broad(),
+        ReservoirLaw.from_dict(result.certificate.law),
         (get_score("fit"),),
         seed=result.certificate.seed,
     )
