@@ -38,7 +38,7 @@ class Committee:
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(600, 400))
-    >>> committee = identify(training, validation, law="paper", order=20, networks=20).committee
+    >>> committee = identify(training, validation, law="paper", order=20, networks=20, washout=100).committee
     >>> len(committee.members), committee.simulate(validation).y.shape, committee.predict(validation, 5).first
     (10, (300, 1), 100)
     """

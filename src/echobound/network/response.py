@@ -29,7 +29,7 @@ def respond(
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(400, 300))
-    >>> model = identify(training, validation, law="paper", order=10, networks=20).model
+    >>> model = identify(training, validation, law="paper", order=10, networks=20, washout=100).model
     >>> [(measured, simulated)] = respond(model, [validation])
     >>> measured.shape == simulated.shape == (200, 1)
     True
