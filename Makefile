@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench validity reproduce clean
+.PHONY: demo test check bench accuracy validity reproduce clean
 
 demo: $(VENV)/.ready
 	$(BIN)/echobound demo
@@ -23,6 +23,9 @@ bench: $(VENV)/.ready-bench
 
 validity: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/validity.py
+
+accuracy: $(VENV)/.ready
+	$(BIN)/python benchmarks/accuracy.py
 
 reproduce: $(VENV)/.ready
 	$(BIN)/echobound reproduce

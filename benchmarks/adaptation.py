@@ -19,7 +19,7 @@ from echobound import identify
 from echobound.data import Record
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import EchoStateNetwork, ReservoirLaw
+from echobound.network import EchoStateNetwork, ReservoirLaw, respond
 from echobound.network.adaptation import Adaptation
 from echobound.plants import PHPlant, noise_limit, ph_experiment
 from echobound.plants.excitation import multilevel
@@ -45,7 +45,7 @@ def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
 def score(model: EchoStateNetwork, record: Record) -> float:
     """FIT of the free run on the last samples."""
     last = record.part(KNOWN - WASHOUT, SAMPLES)
-    measured, simulated = model.respond([last])
+    [(measured, simulated)] = respond(model, [last])
     return float(fit(measured, simulated))
 
 

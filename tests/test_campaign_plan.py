@@ -19,6 +19,7 @@ def a_plan(**change):
         "epsilon": 0.05,
         "beta": 1e-7,
         "bound": "exact",
+        "committee": 10,
         "data": "abc",
     }
     return Plan(**(values | change))
@@ -41,6 +42,7 @@ def test_round_trip():
         {"data": "abd"},
         {"scores": ("rmse", "fit")},
         {"horizon": 1},
+        {"committee": 5},
         {"law": broad(order=50)},
         {"folds": (Fold((Segment(0, 0, 500, 99),), (Segment(1, 0, 300, 100),)),)},
     ],

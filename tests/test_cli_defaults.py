@@ -56,9 +56,34 @@ def test_identify_by_default(desk):
     assert plan["law"] == broad().to_dict()
     assert (plan["bound"], plan["beta"], plan["epsilon"], plan["networks"]) == ("exact", 1e-7, 0.05, 315)
     assert (plan["seed"], plan["horizon"], plan["scores"]) == (0, None, ["fit", "rmse"])
+    assert (plan["validation"], plan["committee"]) == ("4 blocks in turn, then refit on all", 10)
+    assert [fold["scored"] for fold in plan["folds"]] == [[[0, 200 * j, 200 * (j + 1), 40]] for j in range(4)]
+    assert plan["folds"][1]["training"] == [[0, 0, 200, 40], [0, 400, 800, 40]], "what is left, with washouts"
+
+
+def test_identify_holds_out_the_end_of_long_data(tmp_path):
+    k = np.arange(24_000)
+    rows = np.stack([np.sin(0.1 * k), np.sin(0.1 * k - 1)], axis=1).tolist()
+    (tmp_path / "long.csv").write_text("u,y\n" + "".join(f"{u!r},{y!r}\n" for u, y in rows))
+    plan = planned("identify", "long.csv", "--inputs", "u", "--outputs", "y", "--order", "5", cwd=tmp_path, run="long")
     [fold] = plan["folds"]
-    assert fold["training"] == [[0, 0, 600, 100]], "the first 75 %, washout 100"
-    assert fold["scored"] == [[1, 0, 200, 100]], "the last 25 %, washout 100"
+    assert (fold["training"], fold["scored"]) == ([[0, 0, 18_000, 100]], [[1, 0, 6000, 100]])
+    assert plan["law"]["ridges"] == [1e-10, 1e-8, 1e-6, 1e-4], "what is left to train on is not long"
+
+
+def test_identify_with_columns_alone_says_what_it_chose_and_why(desk):
+    small = ["--networks", "20", "--order", "5"]
+    done = echobound("identify", "d.csv", "--inputs", "q3", "--outputs", "pH", *small, "--run", "said", cwd=desk)
+    for words in (
+        "note: validation: 4 blocks of the training data in turn, then the picked network is trained again on all",
+        "since 800 samples are too few to give some away",
+        "note: washout: 40 samples, a fifth of the shortest block",
+        "note: law: broad",
+        "note: sampling time: one second was assumed",
+        "committee: median of networks",
+        "not covered by the certificate",
+    ):
+        assert words in done.stdout
 
 
 def test_identify_with_networks_alone_derives_epsilon_from_the_default_beta(desk):
@@ -82,7 +107,7 @@ def test_identify_takes_validation_data_whole(desk):
     echobound("simulate-plant", "--samples", "300", "--output", "v.csv", "--seed", "1", cwd=desk)
     arguments = ["identify", "d.csv", "--inputs", "q3", "--outputs", "pH", "--validation", "v.csv"]
     [fold] = planned(*arguments, cwd=desk, run="validation")["folds"]
-    assert (fold["training"], fold["scored"]) == ([[0, 0, 800, 100]], [[1, 0, 300, 100]])
+    assert (fold["training"], fold["scored"]) == ([[0, 0, 800, 60]], [[1, 0, 300, 60]]), "a fifth of the shortest"
 
 
 # ---------------------------------------------------------------- demo

@@ -52,6 +52,8 @@ def printed(tmp_path_factory):
     columns = ["--inputs", "q3", "--outputs", "pH"]
     parts = ["--validation", "val.csv", "--test", "test.csv"]
     unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
+    twenty = ["--validation", "val.csv", "--test", ",".join(20 * ["short.csv"])]
+    blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
     few = ["--networks", "20", "--fresh", "3"]
     calls = [
         ("plan", [], 0),
@@ -60,10 +62,13 @@ def printed(tmp_path_factory):
         ("plan", ["--stop", "patience:20"], 0),
         ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
+        ("simulate-plant", ["--samples", "40", "--period", "10", "--output", "short.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
         ("identify", ["train.csv", *columns, *small, *parts, "--run", "two"], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "growing.csv", "--run", "growing"], 0),
+        ("identify", ["train.csv", *columns, *small[:-2], *twenty, "--run", "twenty"], 0),
+        ("identify", ["train.csv", *columns, *blocks, "--run", "blocks"], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "long.csv", "--run", "diverged"], 1),
         ("show", ["one"], 0),
         ("show", ["diverged"], 0),
@@ -72,6 +77,7 @@ def printed(tmp_path_factory):
         ("show", ["one"], 0),
         ("simulate", ["one", "test.csv"], 0),
         ("simulate", ["growing", "long.csv"], 0),
+        ("simulate", ["one", "test.csv", "--committee"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
         ("watch", ["one"], 0),
@@ -108,12 +114,17 @@ def test_the_objects_inside_are_documented_too(printed):
     identified = [*printed["identify"], *printed["demo"]]
     parts = [part for value in identified for part in value["scores"].values()]
     parts += [value["scores"] for value in printed["simulate"] if "scores" in value]
+    committees = [value["committee"] for value in identified if value["committee"]]
+    parts += [part for committee in committees for part in committee["scores"].values()]
     require_as_documented(parts, inside["scores"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
     require_as_documented([value["stop"] for value in printed["plan"] if "stop" in value], inside["stop"])
     require_as_documented([v["stability"] for v in identified if v["stability"]], inside["stability"])
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
+    shown = [value["committee"] for value in printed["show"] if "committee" in value]
+    require_as_documented([*committees, *shown], inside["committee"])
+    require_as_documented([c["episodes"] for c in committees if c["episodes"]], inside["episodes"])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
     [theirs] = [row["paper"] for value in printed["reproduce"] for row in value["orders"] if row["paper"]]
     assert all(f"`{key}`" in inside["orders"]["paper"][1] for key in theirs)
@@ -124,16 +135,21 @@ def test_what_the_page_says_of_the_values_holds(printed):
         {"validation"},
         {"validation", "test"},
         {"validation"},
+        {"validation", "test"},
+        {"validation"},
         set(),
     ]
+    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None, None, None, None, 3, None]
+    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True] * 2
     assert printed["show"][-1]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][0]
-    with_outputs, _, to_file, several = printed["simulate"]
+    with_outputs, _, together, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
         {"name", "samples", "first", "start", "scores", "outputs"}
     ] * 2
     assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
     assert several["samples"] == sum(one["samples"] for one in several["experiments"])
+    assert together["outputs"] != with_outputs["outputs"], "the committee is another model"
     assert (with_outputs["first"], to_file["first"]) == (60, 0)
     assert len(with_outputs["outputs"]["pH"]) == with_outputs["samples"] == 190
     assert to_file["output"] == "simulated.csv"

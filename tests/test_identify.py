@@ -1,5 +1,6 @@
 import dataclasses
 import hashlib
+import itertools
 import json
 import sqlite3
 import warnings
@@ -9,10 +10,12 @@ import pytest
 
 from echobound.campaign import RunFolder
 from echobound.data import Record
+from echobound.data.scaling import Scaling
 from echobound.errors import DamagedFile, DataError, InputError, RunError
 from echobound.identify import identify
+from echobound.kernels import get_kernel, hold_out
 from echobound.network import EchoStateNetwork, ReservoirLaw, paper
-from echobound.scores import Score, fit, register_score
+from echobound.scores import Score, fit, get_score, register_score
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 15, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
@@ -41,10 +44,12 @@ def test_the_best_network_is_picked_and_certified(run, ph_records):
 def test_the_run_folder_is_complete(run):
     folder, result = run
     names = {path.name for path in folder.iterdir()}
-    assert names == {"plan.json", "data.npz", "ledger.sqlite", "model.npz", "certificate.json", "report.html"}
+    models = {"model.npz", "committee.npz"}
+    assert names == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} | models
     opened = RunFolder(folder)
     assert opened.certificate == result.certificate
     assert opened.model.digest == result.model.digest
+    assert opened.committee.digest == result.committee.digest == result.certificate.digests["committee"]
     assert (opened.search["scores"] == result.table["scores"]).all()
     assert EchoStateNetwork.load(folder / "model.npz").digest == result.certificate.digests["model"]
 
@@ -102,9 +107,10 @@ def test_run_folder_named_by_its_plan(ph_records, tmp_path):
     assert result.run.name == f"ph-{result.certificate.digests['plan'][:8]}"
 
 
-def test_without_validation_the_last_quarter_is_held_out(ph_records):
+def test_with_no_blocks_the_last_quarter_is_held_out(ph_records):
     training = ph_records[0]
-    result = identify(training, **SMALL)
+    result = identify(training, **SMALL, blocks=0)
+    assert result.certificate.blocks is None
     cut = len(training) * 3 // 4
     by_hand = identify(training.part(0, cut), training.part(cut, len(training)), **SMALL)
     assert result.certificate.threshold == by_hand.certificate.threshold
@@ -114,7 +120,7 @@ def test_test_data_are_scored_at_the_end(ph_records):
     training, validation = ph_records
     result = identify(training.part(0, 500), validation, test=training.part(450, 700), **SMALL)
     simulated = result.model.simulate(training.part(450, 700))
-    assert result.scores["test"]["fit"] == fit(training.y[510:700], simulated.y)
+    assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[510:700], simulated.y), rel=1e-9)
     assert set(result.scores["test"]["per_output"]) == {"pH"}
 
 
@@ -169,6 +175,8 @@ def test_few_samples_warn_and_are_solved(ph_records):
         ({"order": 1_000_000}, "GiB"),
         ({"epsilon": 1e-9, "beta": 1e-7}, "32 bits"),
         ({"washout": 10.5}, "whole number"),
+        ({"committee": -1}, "committee"),
+        ({"blocks": 4}, "validation data and 4 blocks"),
         ({"order": 2.5}, "whole number"),
         ({"scores": [Score("peak", lambda y, yhat: 0.0, "min")]}, "peak"),
     ],
@@ -217,11 +225,13 @@ def tampered(folder, name, tmp_path):
     return copy
 
 
-@pytest.mark.parametrize("name", ["plan.json", "data.npz", "ledger.sqlite", "model.npz", "certificate.json"])
+@pytest.mark.parametrize(
+    "name", ["plan.json", "data.npz", "ledger.sqlite", "model.npz", "committee.npz", "certificate.json"]
+)
 def test_tampering_is_refused_and_named(run, name, tmp_path):
     copy = RunFolder(tampered(run[0], name, tmp_path))
     with pytest.raises(DamagedFile, match=name):
-        _ = copy.certificate, copy.experiments, copy.model
+        _ = copy.certificate, copy.experiments, copy.model, copy.committee
 
 
 def test_a_model_of_another_run_is_refused(run, ph_records, tmp_path):
@@ -229,8 +239,11 @@ def test_a_model_of_another_run_is_refused(run, ph_records, tmp_path):
     other = identify(*ph_records, **SMALL, seed=9)
     copy = tampered(folder, "report.html", tmp_path)
     other.model.save(copy / "model.npz")
+    other.committee.save(copy / "committee.npz")
     with pytest.raises(DamagedFile, match=r"model\.npz.*not the model"):
         _ = RunFolder(copy).model
+    with pytest.raises(DamagedFile, match=r"committee\.npz.*not the committee"):
+        _ = RunFolder(copy).committee
 
 
 def test_running_again_does_not_launder_a_tampered_ledger(run, ph_records, tmp_path):
@@ -246,7 +259,7 @@ def test_running_again_does_not_launder_a_tampered_ledger(run, ph_records, tmp_p
 
 
 def test_a_certificate_that_contradicts_its_plan_is_refused(run, tmp_path):
-    for name, value in {"seed": 77, "beta": 1e-4, "law": {"name": "other"}, "score": "rmse"}.items():
+    for name, value in {"seed": 77, "beta": 1e-4, "law": {"name": "other"}, "score": "rmse", "blocks": 4}.items():
         (tmp_path / name).mkdir()
         copy = tampered(run[0], "report.html", tmp_path / name)
         content = json.loads((copy / "certificate.json").read_text()) | {name: value}
@@ -311,3 +324,85 @@ def test_names_that_a_figure_could_choke_on(ph_records, tmp_path):
 def test_washout_zero(ph_records, tmp_path):
     result = identify(*ph_records, **(SMALL | {"washout": 0}), run=tmp_path / "run")
     assert len(result.model.simulate(ph_records[1]).y) == len(ph_records[1])
+
+
+# ---------------------------------------------------------------- blocks in turn, and the committee
+
+
+@pytest.fixture(scope="module")
+def in_blocks(ph_records, tmp_path_factory):
+    training, test = ph_records
+    folder = tmp_path_factory.mktemp("runs") / "blocks"
+    return identify(training, test=test, **(SMALL | {"washout": 40}), blocks=3, run=folder)
+
+
+def test_blocks_score_the_mean_and_the_model_is_trained_on_all(in_blocks, ph_records):
+    """By hand: three hold-outs of two pieces each, and one training on everything."""
+    training, _ = ph_records
+    cuts = [0, 233, 466, 700]
+    by_hand = []
+    for a, b in itertools.pairwise(cuts):
+        kept = [training.part(i, j) for i, j in ((0, a), (b, 700)) if j - i > 40]
+        by_hand.append(identify(kept, training.part(a, b), **(SMALL | {"washout": 40})).table["scores"][:, 0])
+    scores = in_blocks.table["scores"][:, 0]
+    assert scores == pytest.approx(np.mean(by_hand, axis=0), rel=1e-9)
+    assert in_blocks.certificate.threshold == in_blocks.scores["validation"]["fit"] == scores.max()
+    whole = hold_out(training, training, law=paper(15), scores=[get_score("fit")], washout=40)
+    trial = get_kernel("reference").trial(whole, in_blocks.certificate.winner)
+    assert in_blocks.model.readout == pytest.approx(trial.readouts[0][0], rel=1e-5)
+    assert in_blocks.model.scaling.to_arrays() == Scaling.fit("minmax", training).to_arrays()
+    assert in_blocks.model.training_mean == pytest.approx(training.y.mean(axis=0))
+
+
+def test_the_certificate_of_blocks_says_what_was_scored_and_that_the_model_was_not(in_blocks):
+    certificate = in_blocks.certificate
+    assert certificate.blocks == 3
+    assert "a mean FIT above" in certificate.statement
+    assert "over 3 blocks of these training data" in certificate.statement
+    assert any("this refitted model itself was never scored on held-out data" in s for s in certificate.not_stated)
+    assert any("committee" in s for s in certificate.not_stated)
+    opened = RunFolder(in_blocks.run)
+    assert opened.certificate == certificate
+    assert opened.plan.to_dict()["validation"] == "3 blocks in turn, then refit on all"
+    assert not opened.experiments.validation
+
+
+def test_a_run_in_blocks_can_be_verified_and_resumed(in_blocks, ph_records):
+    assert verify(in_blocks.run, fresh=4)["fresh"] == 4
+    page = (in_blocks.run / "report.html").read_text()
+    assert f"{in_blocks.certificate.threshold:.2f} %" in page
+    assert "The 3 blocks one after the other" in page
+    training, test = ph_records
+    again = identify(training, test=test, **(SMALL | {"washout": 40}), blocks=3, run=in_blocks.run)
+    assert again.certificate == in_blocks.certificate
+
+
+def test_the_committee_is_the_median_of_the_best_networks(in_blocks, ph_records):
+    _, test = ph_records
+    scores = in_blocks.table["scores"][:, 0]
+    best = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:10]
+    members = in_blocks.committee.members
+    assert [member.origin["index"] for member in members] == best
+    assert members[0].digest == in_blocks.model.digest
+    outputs = [member.simulate(test).y for member in members]
+    expected = fit(test.y[40:], np.median(outputs, axis=0))
+    assert in_blocks.committee_outcome.scores["test"]["fit"] == pytest.approx(expected, rel=1e-9)
+    assert in_blocks.committee_outcome.episodes is None, "one test record says nothing about new ones"
+
+
+def test_twenty_test_records_say_something_about_new_ones(ph_records):
+    training, validation = ph_records
+    test = [training.part(30 * i, 30 * i + 90) for i in range(20)]
+    result = identify(training, validation, test=test, **SMALL)
+    worst = min(float(fit(r.y[60:], result.committee.simulate(r).y)) for r in test)
+    episodes = result.committee_outcome.episodes
+    assert (episodes.episodes, episodes.worst) == (20, pytest.approx(worst, rel=1e-9))
+    assert episodes.epsilon == pytest.approx(1 - 0.05 ** (1 / 20), rel=1e-9)
+    assert identify(training, validation, test=test[1:], **SMALL).committee_outcome.episodes is None
+
+
+def test_no_committee_if_none_is_wanted(ph_records, tmp_path):
+    result = identify(*ph_records, **SMALL, committee=0, run=tmp_path / "run")
+    assert result.committee is result.committee_outcome is RunFolder(tmp_path / "run").committee is None
+    assert not (tmp_path / "run" / "committee.npz").exists()
+    assert not any("committee" in sentence for sentence in result.certificate.not_stated)

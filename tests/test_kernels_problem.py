@@ -11,7 +11,7 @@ from numpy.random import Philox, SeedSequence
 from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DataError, InputError
-from echobound.kernels import Fold, Problem, Segment, hold_out
+from echobound.kernels import Fold, Problem, Segment, blocks_in_turn, hold_out
 from echobound.network import ReservoirLaw, draw_reservoir, paper
 from echobound.scores import get_score
 
@@ -288,3 +288,59 @@ def test_folds_and_kinds_are_kept_apart():
     assert problem.scaled(0, "minmax") is problem.scaled(0, "minmax")
     assert problem.scaled(0, "minmax").scaling.kind == "minmax"
     assert problem.scaled(0, "none").scaling.kind == "none"
+
+
+# ---------------------------------------------------------------- blocks in turn
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(40, 200), min_size=1, max_size=7), st.integers(2, 5), st.integers(0, 6))
+def test_every_sample_is_scored_once_and_never_trained_on_in_its_own_fold(lengths, blocks, washout):
+    problem = blocks_in_turn([record(n) for n in lengths], blocks, law=paper(5), scores=SCORES, washout=washout)
+    assert len(problem.folds) == blocks
+    seen = [np.zeros(n, dtype=int) for n in lengths]
+    for fold in problem.folds:
+        used = [np.zeros(n, dtype=int) for n in lengths]
+        for segment in fold.scored:
+            seen[segment.record][segment.start : segment.stop] += 1
+            used[segment.record][segment.start : segment.stop] += 1
+        for segment in fold.training:
+            used[segment.record][segment.start : segment.stop] += 1
+        assert all(u.max() == 1 for u in used), "nothing twice"
+        left_out = [int((u == 0).sum()) for u in used]
+        assert sum(left_out) <= 2 * washout * len(lengths), "only pieces that are not longer than the washout"
+        assert {s.washout for s in (*fold.training, *fold.scored)} == {washout}, "a washout at each start"
+    assert all((one == 1).all() for one in seen)
+
+
+def test_whole_experiments_are_blocks_where_there_are_enough():
+    problem = blocks_in_turn([record(50)] * 5, 3, law=paper(5), scores=SCORES, washout=5)
+    assert [[s.record for s in fold.scored] for fold in problem.folds] == [[0, 3], [1, 4], [2]]
+    assert all((s.start, s.stop) == (0, 50) for fold in problem.folds for s in (*fold.scored, *fold.training))
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"blocks": 1}, "at least 2 blocks"),
+        ({"blocks": 2.0}, "whole number"),
+        ({"washout": 12}, "washout=12 must be shorter than every block-1 record, but block 1 of record has 12"),
+        ({"washout": 50}, "washout=50"),
+        ({"washout": -1}, "washout"),
+        ({"horizon": 0}, "horizon"),
+    ],
+)
+def test_blocks_that_cannot_be(change, match):
+    options = {"blocks": 4, "washout": 5, "law": paper(5), "scores": SCORES} | change
+    with pytest.raises(InputError, match=match):
+        blocks_in_turn(record(50), **options)
+
+
+def test_a_refit_is_on_everything_with_one_ridge():
+    problem = blocks_in_turn([record(50), record(70)], 2, law=paper(5), scores=SCORES, washout=5, seed=4)
+    whole = problem.refitted(1e-6)
+    assert whole.law == dataclasses.replace(paper(5), ridges=(1e-6,))
+    [fold] = whole.folds
+    assert fold.training == (Segment(0, 0, 50, 5), Segment(1, 0, 70, 5))
+    assert (whole.seed, whole.stream, whole.family) == (4, problem.stream, problem.family)
+    assert (whole.key(3) == problem.key(3)).all()

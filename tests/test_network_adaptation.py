@@ -11,7 +11,7 @@ from echobound.data import Record
 from echobound.errors import DataError, InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import ReservoirLaw, paper
+from echobound.network import ReservoirLaw, paper, respond
 from echobound.network.adaptation import BLOCK, Adaptation, RecursiveLeastSquares
 from echobound.network.dynamics import features, teacher_states
 from echobound.network.readout import least_squares
@@ -201,7 +201,7 @@ def test_a_drifting_plant_is_followed():
     adaptation.update(record.u[:2300], record.y[:2300])
     adapted, last = adaptation.model, record.part(2200, 3000)
     retrained = trained(record.part(1500, 2300), paper(30), washout=100)
-    before, after, again = (float(fit(*one.respond([last]))) for one in (model, adapted, retrained))
+    before, after, again = (float(fit(*respond(one, [last])[0])) for one in (model, adapted, retrained))
     assert after > before + 5
     assert after > again - 1
 
@@ -215,8 +215,8 @@ def test_a_plant_that_rests_does_not_wear_the_readout_out(ph_records):
     for kept in (0.0, 0.01):
         adaptation = Adaptation(model, training, forgetting=0.98, kept=kept)
         adaptation.update(rest.u, rest.y)
-        adapted[kept] = float(fit(*adaptation.model.respond([validation])))
-    assert adapted[0.01] > float(fit(*model.respond([validation]))) - 10
+        adapted[kept] = float(fit(*respond(adaptation.model, [validation])[0]))
+    assert adapted[0.01] > float(fit(*respond(model, [validation])[0])) - 10
     assert adapted[0.01] > adapted[0.0] + 10
 
 

@@ -61,7 +61,13 @@ def test_json_round_trip():
 def test_looked_up_by_name():
     assert get_law("paper", 33) == paper(33)
     assert get_law(paper(10), 20) == dataclasses.replace(paper(10), order=20)
-    assert get_law("broad") == broad()
+    assert get_law("broad") == broad() == broad(samples=19_999)
+    long = broad(samples=20_000)
+    assert get_law("broad", samples=20_000) == long
+    assert get_law("broad", 50, samples=20_000) == dataclasses.replace(long, order=50)
+    assert (long.order, long.ridges[:2]) == (LogUniform(200, 400), (1e-12, 1e-11))
+    assert dataclasses.replace(long, order=broad().order, ridges=broad().ridges) == broad()
+    assert get_law("paper", 33, samples=10**6) == paper(33)
     with pytest.raises(InputError, match="known are broad, paper"):
         get_law("narrow")
 

@@ -16,7 +16,8 @@ SCORES = [get_score("fit")]
 
 def trained(records, law, index=0, washout=60):
     problem = hold_out(*records, law=law, scores=SCORES, washout=washout)
-    return train_network(get_kernel("reference"), problem, index)
+    model, [simulated] = train_network(get_kernel("reference"), problem, index)
+    return model, simulated
 
 
 @pytest.fixture(scope="module", params=["paper", "broad"])
@@ -113,7 +114,7 @@ def test_damaged_files_are_refused(model, tmp_path):
 def test_consistent_but_wrong_content_is_refused(model, tmp_path):
     # Whoever writes a file with a right digest must still write a network.
     network, _ = model
-    header, arrays = network._content()
+    header, arrays = network.content()
     path = tmp_path / "model.npz"
     for name, change in {
         "readout": arrays["readout"][:, :-1],

@@ -29,11 +29,16 @@ def test_the_page_says_what_the_certificate_says(page):
     assert result.certificate.digests["data"] in plain
     assert "What the certificate does not say" in plain
     assert "Put to the test" in plain
+    assert "The committee, not covered by the certificate" in plain
+    members = ", ".join(str(member.origin["index"]) for member in result.committee.members)
+    assert f"networks {members}" in plain
+    fit = result.committee_outcome.scores["validation"]["fit"]
+    assert f"FIT {fit:.3f} %" in plain
 
 
 def test_the_page_needs_nothing_from_outside(page):
     text, _ = page
-    assert text.count("<svg") == 3
+    assert text.count("<svg") == 4
     for address in re.findall(r"""(?:src|href)\s*=\s*["']([^"']*)["']""", text):
         assert address.startswith("#"), address
     assert "<script" not in text

@@ -17,28 +17,32 @@ import numpy as np
 
 from echobound.campaign import (
     Engine,
-    Experiments,
     Ledger,
+    Outcome,
     Plan,
     Progress,
     RunFolder,
+    committee_outputs,
+    outcome_of,
     require_known,
     rows_digest,
     run_campaign,
     settle_networks,
+    settle_validation,
     worker_count,
 )
 from echobound.campaign.engine import memory_gib
 from echobound.campaign.plan import Bound
 from echobound.campaign.provenance import provenance
-from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.data import Record
+from echobound.data.record import Signal
 from echobound.errors import DamagedFile, InputError
-from echobound.kernels import Problem, Rows, get_kernel, hold_out
+from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
-from echobound.network import EchoStateNetwork, ReservoirLaw, get_law
+from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, get_law
 from echobound.report import write_page
-from echobound.scenario import Certificate, certify, select
-from echobound.scores import Score, get_score, summary
+from echobound.scenario import Certificate, certify, ranking
+from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
 
@@ -52,11 +56,17 @@ class Identification:
     model
         The best network on validation data; None if all networks diverged.
     certificate
-        What is promised, and what is not.
+        What is promised about it, and what is not.
     table
         One row for each network: index, status, scores, order, ridge.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
+    committee
+        The best networks as one model; the certificate does not cover it. None if it was not wanted.
+    committee_outcome
+        Its scores, and what can be said about new episodes.
+    chosen
+        What was chosen because it was not given, a sentence each.
     run
         The run folder, if one was asked for.
 
@@ -72,6 +82,9 @@ class Identification:
     certificate: Certificate
     table: Rows
     scores: dict[str, Any]
+    committee: Committee | None
+    committee_outcome: Outcome | None
+    chosen: tuple[str, ...]
     run: Path | None
 
 
@@ -87,8 +100,10 @@ def identify(
     networks: int | None = None,
     bound: Bound = "exact",
     scores: Sequence[str | Score] = ("fit", "rmse"),
-    washout: int = 100,
+    blocks: int | None = None,
+    washout: int | None = None,
     horizon: int | None = None,
+    committee: int = 10,
     seed: int = 0,
     workers: int | None = None,
     kernel: str = "cpu",
@@ -101,18 +116,23 @@ def identify(
     Parameters
     ----------
     training, validation, test
-        Records, one or several each. Without validation data, the last quarter of the last training record is held
-        out. Test data are used once, for the model that was picked.
+        Records, one or several each. Test data are used once, for the models that were picked.
     law, order
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
     epsilon, beta, networks, bound
         Either epsilon or the number of networks follows from the other (default: epsilon = 0.05, so 315 networks).
     scores
         By name or as `Score`; the first selects.
+    blocks
+        Without validation data: so many blocks of the training data are scored in turn, each network trained on the
+        others, and the best is trained again on all; 0 holds out the end of the last training record instead. None
+        chooses: 4 blocks where the data are short.
     washout
-        Samples at the start of each record that are neither trained on nor scored.
+        Samples at the start of each record or block that are neither trained on nor scored; None chooses, at most 100.
     horizon
         None scores the free run; k scores the prediction k samples ahead.
+    committee
+        How many of the best networks are also kept as one model, the median of their outputs; 0 for none.
     seed
         With the index, it names each network.
     workers, kernel, engine
@@ -137,16 +157,12 @@ def identify(
     if run is not None:  # whoever opens the folder later must find the score by its name
         _require_registered(measure)
     require_known(engine)
-    experiments = _experiments(training, validation, test, washout)
-    problem = hold_out(
-        experiments.training,
-        experiments.validation,
-        law=get_law(law, order),
-        scores=measure,
-        washout=washout,
-        seed=seed,
-        horizon=horizon,
-    )
+    if committee < 0:
+        raise InputError(f"the size of the committee must be a number of networks from 0 on, got {committee}")
+    scheme = settle_validation(training, validation, test, blocks=blocks, washout=washout)
+    experiments = scheme.experiments
+    law = get_law(law, order, sum(len(record) for record in experiments.training))
+    problem = scheme.problem(law=law, scores=measure, seed=seed, horizon=horizon)
     _require_computable(problem, worker_count(workers))
 
     # Everything is settled before the first draw.
@@ -161,6 +177,7 @@ def identify(
         epsilon=epsilon,
         beta=float(beta),
         bound=bound,
+        committee=committee,
         data=experiments.digest,
     )
     folder = None
@@ -178,20 +195,25 @@ def identify(
         ran = ledger.origins()
 
     # Pick the best, and say what that is worth.
-    winner = select(table["scores"][:, 0], measure[0].direction)
-    model, achieved = None, {}
-    if winner is not None:
-        model, simulated = train_network(code, problem, winner)
-        _require_same(measure[0](problem.measured[0], simulated), table["scores"][winner, 0], folder)
-        achieved["validation"] = summary(problem.measured[0], simulated, model.output_names)
-        if experiments.test:
-            achieved["test"] = summary(*model.respond(experiments.test, horizon), model.output_names)
+    best = ranking(table["scores"][:, 0], measure[0].direction, max(committee, 1))
+    trained = [train_network(code, problem, index) for index in best]
+    model, several = (trained[0][0] if trained else None), None
+    achieved, outcome = Outcome({}, None), None
+    if model is not None:
+        outputs = trained[0][1]
+        _require_same(problem, outputs, table["scores"][best[0], 0], folder)
+        achieved = outcome_of(model, problem, outputs, experiments.test)
+        if committee:
+            several = Committee(tuple(member for member, _ in trained))
+            together = committee_outputs([outputs for _, outputs in trained])
+            outcome = outcome_of(several, problem, together, experiments.test)
     certificate = certify(
         table["scores"][:, 0],
         score=measure[0].name,
         direction=measure[0].direction,
         unit=measure[0].unit,
         horizon=horizon,
+        blocks=scheme.blocks,
         epsilon=epsilon,
         beta=float(beta),
         bound=bound,
@@ -202,32 +224,23 @@ def identify(
             "plan": plan.digest,
             "ledger": rows_digest(table),
             "model": "" if model is None else model.digest,
+            "committee": "" if several is None else several.digest,
         },
         provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
     if folder is not None:
-        folder.finish(model, certificate)
+        folder.finish(model, certificate, several)
         write_page(folder)
-    return Identification(model, certificate, table, achieved, None if folder is None else folder.path)
-
-
-def _experiments(
-    training: Record | Iterable[Record],
-    validation: Record | Iterable[Record] | None,
-    test: Record | Iterable[Record],
-    washout: int,
-) -> Experiments:
-    first = as_records(training, "training")
-    if validation is None:
-        *most, last = first
-        kept, validation = split(last, validation=0.25)
-        first = (*most, kept)
-    second = as_records(validation, "validation")
-    third = as_records(test, "test") if not isinstance(test, list | tuple) or len(test) else ()
-    as_records((*first, *second, *third))  # they must have the same channels and sampling time
-    if third:
-        require_varying_outputs(third, washout, "test")
-    return Experiments(first, second, third)
+    return Identification(
+        model=model,
+        certificate=certificate,
+        table=table,
+        scores=achieved.scores,
+        committee=several,
+        committee_outcome=outcome,
+        chosen=scheme.chosen,
+        run=None if folder is None else folder.path,
+    )
 
 
 def _require_registered(scores: Sequence[Score]) -> None:
@@ -255,8 +268,9 @@ def _require_computable(problem: Problem, workers: int) -> None:
         )
 
 
-def _require_same(found: float, recorded: float, folder: RunFolder | None) -> None:
+def _require_same(problem: Problem, outputs: Sequence[Signal], recorded: float, folder: RunFolder | None) -> None:
     """The network that is kept, trained again, must score what its row says; 1e-6 is far beyond all rounding."""
+    found = float(np.mean([problem.scores[0](y, yhat) for y, yhat in zip(problem.measured, outputs, strict=True)]))
     if not np.isclose(found, recorded, rtol=1e-6):
         where = "the ledger" if folder is None else folder.path / "ledger.sqlite"
         raise DamagedFile(where, "row of the best network", f"it says {recorded:.9g}, trained again it is {found:.9g}")

@@ -24,6 +24,7 @@ __all__ = [
     "fit",
     "fit_per_output",
     "get_score",
+    "mean_summary",
     "register_score",
     "rmse",
     "rmse_per_output",
@@ -129,6 +130,25 @@ def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str
         "fit": float(fit(measured, simulated)),
         "rmse": float(rmse(measured, simulated)),
         "per_output": {name: {"fit": float(f), "rmse": float(r)} for name, f, r in per_output},
+    }
+
+
+def mean_summary(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mean of several summaries, number by number: what blocks that are scored in turn give.
+
+    Examples
+    --------
+    >>> one = summary(np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]]), ["pH"])
+    >>> other = summary(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), ["pH"])
+    >>> mean_summary([one, other])["fit"]
+    50.0
+    """
+    first = summaries[0]
+    return {
+        key: mean_summary([one[key] for one in summaries])
+        if isinstance(value, dict)
+        else float(np.mean([one[key] for one in summaries]))
+        for key, value in first.items()
     }
 
 

@@ -5,24 +5,31 @@ from echobound.campaign.engine import run_campaign
 from echobound.campaign.engines import Engine, get_engine, opened, require_known
 from echobound.campaign.folder import Experiments, RunFolder
 from echobound.campaign.ledger import Ledger, rows_digest
+from echobound.campaign.outcome import Outcome, committee_outputs, outcome_of
 from echobound.campaign.plan import Plan, settle_networks
 from echobound.campaign.progress import Progress
 from echobound.campaign.stop import Stopped
+from echobound.campaign.validation import Validation, settle_validation
 
 __all__ = [
     "Engine",
     "Experiments",
     "Ledger",
+    "Outcome",
     "Plan",
     "Progress",
     "RunFolder",
     "Stopped",
+    "Validation",
+    "committee_outputs",
     "get_engine",
     "opened",
+    "outcome_of",
     "require_known",
     "rows_digest",
     "run_campaign",
     "settle_networks",
+    "settle_validation",
     "usable_cores",
     "worker_count",
 ]

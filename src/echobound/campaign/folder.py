@@ -17,6 +17,7 @@ from echobound.errors import DamagedFile, InputError, RunError
 from echobound.files import digest, read_json, read_npz, write_json, write_npz
 from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
+from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
 from echobound.scenario import Certificate
 from echobound.scores import get_score
@@ -72,7 +73,7 @@ def is_leftover(path: Path) -> bool:
 
 
 class RunFolder:
-    """A run on disk: plan.json first, then data.npz, ledger.sqlite, model.npz, certificate.json and report.html.
+    """A run on disk: the plan first, then data, ledger, models, certificate and page.
 
     Parameters
     ----------
@@ -191,6 +192,17 @@ class RunFolder:
         return model
 
     @cached_property
+    def committee(self) -> Committee | None:
+        """The best networks as one model, after checking that it is the one named in the certificate; None if none."""
+        path, stored = self.path / "committee.npz", self.certificate.digests.get("committee")
+        if not stored:
+            return None
+        committee = Committee.load(path)
+        if committee.digest != stored:
+            raise DamagedFile(path, "digest", "this is not the committee of certificate.json")
+        return committee
+
+    @cached_property
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from the ledger."""
         path = self.path / "certificate.json"
@@ -200,7 +212,8 @@ class RunFolder:
             if certificate.digests.get(part) != value:
                 raise DamagedFile(path, f"digest of the {part}", f"this run folder's {part} has another")
         planned = {name: self.plan.to_dict()[name] for name in ("law", "seed", "epsilon", "beta", "bound", "networks")}
-        for name, value in (planned | {"score": self.plan.scores[0], "horizon": self.plan.horizon}).items():
+        planned |= {"score": self.plan.scores[0], "horizon": self.plan.horizon, "blocks": self.plan.blocks}
+        for name, value in planned.items():
             if getattr(certificate, name) != value:
                 raise DamagedFile(path, name, "plan.json has another")
         _ = self.experiments  # the data are part of what is certified
@@ -209,8 +222,12 @@ class RunFolder:
         certificate.check(self.search["scores"][:, 0], path=path)
         return certificate
 
-    def finish(self, model: EchoStateNetwork | None, certificate: Certificate) -> None:
-        """Write the model and, last, the certificate."""
+    def finish(
+        self, model: EchoStateNetwork | None, certificate: Certificate, committee: Committee | None = None
+    ) -> None:
+        """Write the models and, last, the certificate."""
         if model is not None:
             model.save(self.path / "model.npz")
+        if committee is not None:
+            committee.save(self.path / "committee.npz")
         write_json(self.path / "certificate.json", certificate.to_dict())

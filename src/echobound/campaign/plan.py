@@ -29,6 +29,8 @@ class Plan:
         The problem; scores by name, the first selects.
     networks, epsilon, beta, bound
         What will be certified: N networks by this bound give epsilon at confidence 1 - beta.
+    committee
+        How many of the best networks make up the committee; 0 for none.
     data
         Digest of the records.
     """
@@ -42,6 +44,7 @@ class Plan:
     epsilon: float
     beta: float
     bound: Bound
+    committee: int
     data: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,15 +55,22 @@ class Plan:
             "law": self.law.to_dict(),
             "seed": self.seed,
             "scores": list(self.scores),
+            "validation": "hold-out" if self.blocks is None else f"{self.blocks} blocks in turn, then refit on all",
             "folds": [{"training": _listed(fold.training), "scored": _listed(fold.scored)} for fold in self.folds],
             "horizon": self.horizon,
             "networks": self.networks,
             "epsilon": self.epsilon,
             "beta": self.beta,
             "bound": self.bound,
+            "committee": self.committee,
             "data": self.data,
         }
         return {**content, "digest": digest(jsonable(content))}
+
+    @property
+    def blocks(self) -> int | None:
+        """How many blocks of the training data are scored in turn; None for validation data of their own."""
+        return len(self.folds) if len(self.folds) > 1 else None
 
     @property
     def digest(self) -> str:
@@ -78,7 +88,8 @@ class Plan:
                     for fold in content["folds"]
                 ),
                 scores=tuple(content["scores"]),
-                **{name: content[name] for name in ("seed", "horizon", "networks", "epsilon", "beta", "bound", "data")},
+                **{name: content[name] for name in ("seed", "horizon", "networks", "epsilon", "beta", "bound")},
+                **{name: content[name] for name in ("committee", "data")},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a complete plan: {error}") from None

@@ -10,7 +10,7 @@ import typer
 
 from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.reading import Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_files, said_of_reading
-from echobound.cli.show import print_result
+from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 
 if TYPE_CHECKING:
@@ -85,14 +85,21 @@ def identify(
     missing: Missing = "error",
     sheet: Sheet = None,
     validation: Annotated[str | None, typer.Option(help="File(s) to pick the best network on.")] = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(help="Without --validation: blocks of the data to score in turn; 0 holds out the end of them."),
+    ] = None,
     test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
-    law: Annotated[str, typer.Option(help="What is drawn: broad or paper.")] = "broad",
+    law: Annotated[str | None, typer.Option(help="What is drawn: broad (if not given) or paper.")] = None,
     order: Annotated[int | None, typer.Option(help="Number of states, instead of the law's.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Violation probability; 0.05 if nothing else is given.")] = None,
     beta: Annotated[float, typer.Option(help="1 - confidence.")] = 1e-7,
     networks: Annotated[int | None, typer.Option(help="Number of networks; epsilon follows from it.")] = None,
     bound: Annotated[str, typer.Option(help="exact, or explicit as in the paper.")] = "exact",
-    washout: Annotated[int, typer.Option(help="Samples at the start of each record that do not count.")] = 100,
+    washout: Annotated[
+        int | None, typer.Option(help="Samples at the start of each record or block that do not count; at most 100.")
+    ] = None,
+    committee: Annotated[int, typer.Option(help="Best networks to keep as one model as well; 0 for none.")] = 10,
     seed: Seed = 0,
     workers: Workers = None,
     device: Device = "cpu",
@@ -104,9 +111,9 @@ def identify(
 ) -> None:
     """Identify a system from files of its inputs and outputs, and certify the result.
 
-    Without --validation, the last 25 % of the data are held out to pick the best network on. The run folder holds the
-    plan, the data, every network's scores, the model, the certificate and a page; the same command goes on with an
-    interrupted run.
+    The columns are all it needs: what else is not given is chosen by the data, and said with the reason. Short data
+    are validated in blocks, of long ones the end is held out. The run folder holds the plan, the data, every network's
+    scores, the model, the certificate and a page; the same command goes on with an interrupted run.
     """
     from echobound.identify import identify as run_identify
 
@@ -118,24 +125,36 @@ def identify(
     }
 
     def read(files: list[str]) -> list[Record]:
-        return read_files(files, inputs, outputs, **sampling, missing=missing, sheet=sheet, shortest=washout + 1)
+        return read_files(
+            files,
+            inputs,
+            outputs,
+            **sampling,
+            missing=missing,
+            sheet=sheet,
+            shortest=(100 if washout is None else washout) + 1,
+        )
 
     training = read(data)
     chosen = said_of_reading(training, data, **sampling)
-    if validation is None:
-        chosen.append(f"no --validation: the last 25 % of {training[-1].name} were held out to pick the network on")
+    if law is None:
+        chosen.append("law: broad, which draws every hyper-parameter from a wide range, since nothing is known better")
+    if epsilon is None and networks is None:
+        chosen.append(f"networks: as many as certify epsilon = 0.05 at beta = {beta:g}, settled before the first draw")
     with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
             test=read(words(test)) if test else (),
-            law=law,
+            law=law or "broad",
             order=order,
             epsilon=epsilon,
             beta=beta,
             networks=networks,
             bound=bound,  # type: ignore[arg-type]  # checked where it is used
+            blocks=blocks,
             washout=washout,
+            committee=committee,
             seed=seed,
             workers=workers,
             kernel=device,
@@ -143,7 +162,7 @@ def identify(
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )
-    _finish(result, as_json, chosen)
+    _finish(result, as_json, [*result.chosen, *chosen])
 
 
 def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
@@ -153,7 +172,15 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
         "stability": None if result.model is None else result.model.stability.to_dict(),
+        "committee": None,
     }
+    if result.committee is not None and result.committee_outcome is not None:
+        outcome = result.committee_outcome
+        content["committee"] = {
+            **committee_facts(result.committee),
+            "scores": outcome.scores,
+            "episodes": None if outcome.episodes is None else outcome.episodes.to_dict(),
+        }
     if as_json:
         print_json(content)
     else:

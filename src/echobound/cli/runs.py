@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
-from echobound.cli.show import print_result
+from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress
 
 __all__ = ["register"]
@@ -61,6 +61,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
     if certificate.winner is not None:
         content["stability"] = folder.model.stability.to_dict()
         content["order"] = folder.model.order
+    if folder.committee is not None:
+        content["committee"] = committee_facts(folder.committee)
     if len(folder.verification):
         content["verification"] = verification_of(folder)
     if as_json:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from echobound.cli.terminal import console
 from echobound.scenario.verification import upward
 
-__all__ = ["print_result"]
+if TYPE_CHECKING:
+    from echobound.network import Committee
+
+__all__ = ["committee_facts", "print_result"]
+
+
+def committee_facts(committee: Committee) -> dict[str, Any]:
+    """Which networks a committee is made of, and that the certificate does not cover it."""
+    from echobound.campaign.outcome import NOT_COVERED
+
+    return {"members": [member.origin["index"] for member in committee.members], "statement": NOT_COVERED}
 
 
 def print_result(content: Mapping[str, Any]) -> None:
@@ -45,11 +55,18 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     if certificate["winner"] is not None:
         yield "picked", f"network {certificate['winner']}"
-    for role, scores in content.get("scores", {}).items():
-        for name, entry in scores["per_output"].items():
-            yield role, f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
+    yield from _scores(content.get("scores", {}))
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
+    if content.get("committee"):
+        committee = content["committee"]
+        yield (
+            "committee",
+            f"median of networks {', '.join(map(str, committee['members']))}; not covered by the certificate",
+        )
+        yield from _scores(committee.get("scores", {}), "committee, ")
+        if committee.get("episodes"):
+            yield "new episodes", committee["episodes"]["words"]
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
@@ -59,6 +76,12 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
+
+
+def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:
+    for role, part in scores.items():
+        for name, entry in part["per_output"].items():
+            yield f"{whose}{role}", f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
 
 
 def _number(value: float) -> str:

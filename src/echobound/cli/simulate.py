@@ -15,7 +15,7 @@ from echobound.cli.terminal import AsJson, console, print_json, words
 
 if TYPE_CHECKING:
     from echobound.data import Record
-    from echobound.network import EchoStateNetwork, Simulation
+    from echobound.network import Committee, EchoStateNetwork, Simulation
 
 __all__ = ["register"]
 
@@ -46,6 +46,9 @@ def simulate(
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
     ] = False,
+    committee: Annotated[
+        bool, typer.Option("--committee", help="Simulate the committee of the best networks instead of the picked one.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,9 +58,13 @@ def simulate(
     otherwise the simulation starts from the training mean of the outputs. Which of the two is said.
     """
     from echobound.campaign import RunFolder
+    from echobound.errors import InputError
     from echobound.files import write_whole
 
-    model = RunFolder(run).model
+    folder = RunFolder(run)
+    model = folder.committee if committee else folder.model
+    if model is None:
+        raise InputError(f"{run} has no committee: identify with --committee 10 keeps one")
     sampling: dict[str, Any] = {"sampling_time": sampling_time, "time": time}
     sampling |= {"resample": resample, "decimate": decimate, "missing": missing}
     runs = [
@@ -92,7 +99,7 @@ Run = tuple[str, "Simulation", dict[str, Any] | None]  # name of the experiment,
 
 
 def _records(
-    model: EchoStateNetwork,
+    model: EchoStateNetwork | Committee,
     path: Path,
     sheet: str | None,
     inputs: list[str],
@@ -127,10 +134,13 @@ def _records(
     return [(record, measured) for record in records]
 
 
-def _simulated(model: EchoStateNetwork, record: Record, measured: bool) -> tuple[Simulation, dict[str, Any] | None]:
+def _simulated(
+    model: EchoStateNetwork | Committee, record: Record, measured: bool
+) -> tuple[Simulation, dict[str, Any] | None]:
+    from echobound.kernels import compiled_dynamics
     from echobound.scores import summary
 
-    done = model.simulate(record if measured else record.u)
+    done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
     return done, summary(record.y[done.first :], done.y, model.output_names) if measured else None
 
 

@@ -2,9 +2,23 @@
 
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Rows, Status, Trial, row_dtype
-from echobound.kernels.problem import Fold, Problem, Segment, hold_out
+from echobound.kernels.problem import Fold, Problem, Segment, blocks_in_turn, hold_out
+from echobound.network.dynamics import Dynamics
 
-__all__ = ["Fold", "Kernel", "Problem", "Rows", "Segment", "Status", "Trial", "get_kernel", "hold_out", "row_dtype"]
+__all__ = [
+    "Fold",
+    "Kernel",
+    "Problem",
+    "Rows",
+    "Segment",
+    "Status",
+    "Trial",
+    "blocks_in_turn",
+    "compiled_dynamics",
+    "get_kernel",
+    "hold_out",
+    "row_dtype",
+]
 
 
 def get_kernel(name: str = "cpu") -> Kernel:
@@ -39,3 +53,20 @@ def _has_gpu() -> bool:
         return not gpu_problem()
     except MissingExtra:
         return False
+
+
+def compiled_dynamics() -> Dynamics:
+    """The state equation in compiled code, for `EchoStateNetwork.simulate` and `predict` over long records.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(400, 300))
+    >>> model = identify(training, validation, law="paper", order=10, networks=20).model
+    >>> fast = model.simulate(validation, dynamics=compiled_dynamics())
+    >>> bool(abs(fast.y - model.simulate(validation).y).max() < 1e-9)
+    True
+    """
+    from echobound.kernels.cpu import dynamics
+
+    return dynamics

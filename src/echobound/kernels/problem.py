@@ -17,7 +17,7 @@ from echobound.errors import DataError, InputError
 from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
 from echobound.scores import Score
 
-__all__ = ["Fold", "Problem", "Segment", "hold_out"]
+__all__ = ["Fold", "Problem", "Segment", "blocks_in_turn", "hold_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,15 @@ class Problem:
             family=self.family if family is None else family,
         )
 
+    def refitted(self, ridge: float) -> Problem:
+        """The problem of training on all records, with one ridge: what is left to do once blocks have chosen.
+
+        Its scored samples are those it is trained on, so its scores say nothing.
+        """
+        washout = self.folds[0].scored[0].washout
+        whole = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(self.records))
+        return replace(self, folds=(Fold(whole, whole),), law=replace(self.law, ridges=(ridge,)))
+
     def key(self, index: int) -> Words:
         """Key of draw `index`."""
         return draw_key(self.seed, self.stream, self.family, index)
@@ -191,15 +200,73 @@ def hold_out(
     (40, 1)
     """
     first, second = as_records(training, "training"), as_records(validation, "validation")
-    for name, value in (("washout", washout), ("horizon", 1 if horizon is None else horizon)):
-        if not isinstance(value, int | np.integer):
-            raise InputError(f"{name} must be a whole number of samples, got {value!r}")
+    _require_whole_numbers(washout=washout, horizon=horizon)
     require_longer_than_washout(first, washout, "training")
     require_varying_outputs(second, washout, "validation")
     records = as_records((*first, *second))
     segments = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(records))
     fold = Fold(training=segments[: len(first)], scored=segments[len(first) :])
     return Problem(records, (fold,), law, tuple(scores), seed=seed, horizon=horizon)
+
+
+def blocks_in_turn(
+    training: Record | Iterable[Record],
+    blocks: int = 4,
+    *,
+    law: ReservoirLaw,
+    scores: Sequence[Score],
+    washout: int = 100,
+    seed: int = 0,
+    horizon: int | None = None,
+) -> Problem:
+    """The problem of scoring each block of the training data in turn, trained on what is left of them.
+
+    Every record is cut into as many parts of equal length; block j is part j of every record. Where there are at least
+    as many experiments as blocks, a block is made of whole experiments instead. Each part, and each piece that is left
+    to train on, starts with a washout of its own; pieces that are not longer than it are left out.
+
+    Examples
+    --------
+    >>> from echobound.network import paper
+    >>> from echobound.scores import get_score
+    >>> record = Record(u=np.sin(np.arange(90.0)), y=np.cos(np.arange(90.0)))
+    >>> problem = blocks_in_turn(record, 3, law=paper(10), scores=[get_score("fit")], washout=10)
+    >>> [(s.start, s.stop) for s in problem.folds[1].training], [len(y) for y in problem.measured]
+    ([(0, 30), (60, 90)], [20, 20, 20])
+    """
+    records = as_records(training, "training")
+    _require_whole_numbers(blocks=blocks, washout=washout, horizon=horizon)
+    if blocks < 2:
+        raise InputError(f"at least 2 blocks are needed to score one and train on the others, got {blocks}")
+    require_longer_than_washout(records, washout, "training")
+    folds = []
+    for block in range(blocks):
+        if len(records) >= blocks:
+            scored = [(i, 0, len(record)) for i, record in enumerate(records) if i % blocks == block]
+        else:
+            scored = [(i, *_part(len(record), block, blocks)) for i, record in enumerate(records)]
+        left = set(range(len(records))) - {i for i, _, _ in scored}
+        pieces = [(i, 0, len(records[i])) for i in left]
+        pieces += [piece for i, a, b in scored for piece in ((i, 0, a), (i, b, len(records[i])))]
+        parts = [records[i].part(a, b, name=f"block {block + 1} of {records[i].name}") for i, a, b in scored]
+        require_varying_outputs(parts, washout, f"block-{block + 1}")
+        folds.append(
+            Fold(
+                training=tuple(Segment(i, a, b, washout) for i, a, b in sorted(pieces) if b - a > washout),
+                scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
+            )
+        )
+    return Problem(records, tuple(folds), law, tuple(scores), seed=seed, horizon=horizon)
+
+
+def _part(length: int, number: int, parts: int) -> tuple[int, int]:
+    return length * number // parts, length * (number + 1) // parts
+
+
+def _require_whole_numbers(**values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and not isinstance(value, int | np.integer):
+            raise InputError(f"{name} must be a whole number, got {value!r}")
 
 
 def _apply(scaling: Scaling, signals: Iterable[tuple[Signal, Signal]]) -> tuple[tuple[Signal, Signal], ...]:

@@ -10,23 +10,39 @@ from echobound.kernels.problem import Problem
 from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import draw_reservoir
 
-__all__ = ["train_network"]
+__all__ = ["scored_outputs", "train_network"]
 
 
-def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, Signal]:
-    """Return draw `index` of a hold-out problem as a model, with its simulated outputs on the scored samples."""
+def scored_outputs(kernel: Kernel, problem: Problem, index: int) -> list[Signal]:
+    """Simulated outputs of draw `index` on the scored samples of each fold, with its best ridge."""
+    trial = kernel.trial(problem, index)
+    return trial.simulated(trial.pick(problem)[0])
+
+
+def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, list[Signal]]:
+    """Return draw `index` of a problem as a model, with its simulated outputs on the scored samples of each fold.
+
+    Of a hold-out, the model is the network that was scored. Of blocks there is no such network: one for each block
+    was scored, and the model is the same draw trained once more, on all of the training data and with the ridge that
+    was best over the blocks.
+    """
     trial = kernel.trial(problem, index)
     ridge, _ = trial.pick(problem)
+    simulated = trial.simulated(ridge)
+    law = problem.law
+    if len(problem.folds) > 1:
+        problem = problem.refitted(law.ridges[ridge])
+        trial, ridge = kernel.trial(problem, index), 0
     segments = problem.folds[0].training
     first = problem.records[segments[0].record]
     model = EchoStateNetwork(
         reservoir=draw_reservoir(
-            problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
+            law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
         ),
         readout=trial.readouts[0][ridge],
         scaling=problem.scaled(0, trial.hyper.scaling).scaling,
         washout=segments[0].washout,
-        padding=problem.law.padding,
+        padding=law.padding,
         sampling_time=first.sampling_time,
         input_names=first.input_names,
         output_names=first.output_names,
@@ -34,7 +50,7 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
         output_units=first.output_units,
         training_mean=np.concatenate([problem.signals(segment)[1] for segment in segments]).mean(axis=0),
         origin={
-            "law": problem.law.to_dict(),
+            "law": law.to_dict(),
             "seed": problem.seed,
             "stream": problem.stream,
             "family": problem.family,
@@ -42,4 +58,4 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
             "ridge": float(trial.ridges[ridge]),
         },
     )
-    return model, trial.outputs[0][ridge]
+    return model, simulated

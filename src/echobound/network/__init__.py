@@ -1,15 +1,18 @@
-"""What is drawn (ReservoirLaw), one draw (Reservoir), its readout (least squares) and the model (EchoStateNetwork)."""
+"""What is drawn (ReservoirLaw), one draw (Reservoir), its readout, and the models: EchoStateNetwork, Committee."""
 
 from echobound.network.adaptation import Adaptation
+from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import ReservoirLaw, broad, get_law, paper
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, draw_reservoir
+from echobound.network.response import respond
 
 __all__ = [
     "Adaptation",
     "Choice",
+    "Committee",
     "EchoStateNetwork",
     "LogUniform",
     "Reservoir",
@@ -21,4 +24,5 @@ __all__ = [
     "from_reservoirpy",
     "get_law",
     "paper",
+    "respond",
 ]

@@ -7,6 +7,7 @@ y(k) = W_out phi(k) with phi(k) = [x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,34 @@ from echobound.data.record import Signal
 from echobound.network.law import Hyperparameters
 from echobound.network.reservoir import Reservoir
 
-__all__ = ["features", "free_run", "predictions", "teacher_states"]
+__all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]
 
 Matrix = NDArray[np.float64]
 PIECE = 1024  # samples
+
+
+class Dynamics(Protocol):
+    """Whatever can run a network: this module, or one like it in compiled code."""
+
+    def free_run(
+        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0, /
+    ) -> Signal:
+        """As `free_run` below."""
+        ...
+
+    def predictions(
+        self,
+        reservoir: Reservoir,
+        readout: Matrix,
+        u: Signal,
+        y: Signal,
+        washout: int,
+        horizon: int,
+        padding: int = 0,
+        /,
+    ) -> Signal:
+        """As `predictions` below."""
+        ...
 
 
 def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:

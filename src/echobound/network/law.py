@@ -26,9 +26,12 @@ from echobound.network.distribution import (
     to_json,
 )
 
-__all__ = ["Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
+__all__ = ["LONG", "Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
 
 Pattern = Literal["diagonals", "random"]
+
+LONG = 20_000
+"""Samples from which on data are long: they can spare a part for validation, and bear larger networks."""
 
 # Regions of a draw's words (see echobound.draws), one for each thing that is drawn.
 HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
@@ -228,16 +231,22 @@ def paper(order: int = 200) -> ReservoirLaw:
     return ReservoirLaw(order=order, name="paper")
 
 
-def broad(order: Value | None = None) -> ReservoirLaw:
+def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
     """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
+
+    Many samples bear larger networks and smaller ridges: from `LONG` samples to train on, the order is drawn between
+    200 and 400 instead of 100 and 300, and two more ridges are tried.
 
     Examples
     --------
-    >>> broad().ridges
-    (1e-10, 1e-08, 1e-06, 0.0001)
+    >>> broad().order, broad().ridges
+    (LogUniform(low=100, high=300), (1e-10, 1e-08, 1e-06, 0.0001))
+    >>> broad(samples=65_000).order, broad(samples=65_000).ridges
+    (LogUniform(low=200, high=400), (1e-12, 1e-11, 1e-10, 1e-08, 1e-06, 0.0001))
     """
+    long = samples >= LONG
     return ReservoirLaw(
-        order=LogUniform(100, 300) if order is None else order,
+        order=order if order is not None else LogUniform(200, 400) if long else LogUniform(100, 300),
         norm=Uniform(0.3, 0.99),
         input_scale=LogUniform(0.05, 3.0),
         feedback_scale=Choice((0.0, LogUniform(0.03, 2.0)), weights=(0.1, 0.9)),
@@ -251,13 +260,13 @@ def broad(order: Value | None = None) -> ReservoirLaw:
         training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
         scaling=Choice(("standard", "minmax")),
         padding=100,
-        ridges=(1e-10, 1e-8, 1e-6, 1e-4),
+        ridges=(*((1e-12, 1e-11) if long else ()), 1e-10, 1e-8, 1e-6, 1e-4),
         name="broad",
     )
 
 
-def get_law(law: str | ReservoirLaw, order: int | None = None) -> ReservoirLaw:
-    """Look a law up by name; a `ReservoirLaw` is returned as it is, or with the order given.
+def get_law(law: str | ReservoirLaw, order: int | None = None, samples: int = 0) -> ReservoirLaw:
+    """Look a law up by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the order given.
 
     Examples
     --------
@@ -269,5 +278,5 @@ def get_law(law: str | ReservoirLaw, order: int | None = None) -> ReservoirLaw:
     if law == "paper":
         return paper() if order is None else paper(order)
     if law == "broad":
-        return broad(order)
+        return broad(order, samples)
     raise InputError(f"unknown law {law!r}: known are broad, paper; or give a ReservoirLaw")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from echobound.data.record import Record, Signal
 from echobound.data.scaling import Scaling
 from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz
-from echobound.network.dynamics import free_run, predictions
+from echobound.network import dynamics as plain_dynamics
+from echobound.network.dynamics import Dynamics
 from echobound.network.law import Hyperparameters
 from echobound.network.reservoir import Reservoir
 from echobound.network.stability import Stability, stability
@@ -77,7 +78,7 @@ class EchoStateNetwork:
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(600, 400))
-    >>> model = identify(training, validation, law="paper", order=20, networks=20).model
+    >>> model = identify(training, validation, law="paper", order=20, networks=20, washout=100).model
     >>> run = model.simulate(validation)
     >>> len(run.y), run.start
     (300, 'free run after 100 samples with measured outputs fed back')
@@ -112,7 +113,12 @@ class EchoStateNetwork:
         return stability(self.reservoir)
 
     def simulate(
-        self, inputs: Record | ArrayLike, *, initial: ArrayLike | None = None, washout: int | None = None
+        self,
+        inputs: Record | ArrayLike,
+        *,
+        initial: ArrayLike | None = None,
+        washout: int | None = None,
+        dynamics: Dynamics = plain_dynamics,
     ) -> Simulation:
         """Simulate in free run: the model's own outputs are fed back.
 
@@ -125,6 +131,8 @@ class EchoStateNetwork:
             own outputs serve for `washout` samples; without a record, the run starts from the training mean.
         washout
             How many of a record's outputs are used; the model's own washout if not given.
+        dynamics
+            What runs the state equation: plain NumPy, or `kernels.compiled_dynamics` for long records.
 
         Returns
         -------
@@ -149,27 +157,21 @@ class EchoStateNetwork:
         # Without measured outputs the state has no washout to settle in: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
         signals = self._scaled(u, self._outputs(initial))
-        scaled = free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
+        scaled = dynamics.free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
         return Simulation(self.scaling.outputs_back(scaled), washout, start)
 
-    def predict(self, record: Record, horizon: int = 1, washout: int | None = None) -> Simulation:
+    def predict(
+        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
+    ) -> Simulation:
         """Predict `horizon` steps ahead: each output from the measured outputs up to `horizon` samples before."""
         washout = self.washout if washout is None else washout
         if horizon < 1:
             raise InputError(f"the horizon must be at least 1 sample, got {horizon}")
         require_longer_than_washout(record, washout, "predicted")
         signals = self._scaled(self._inputs(record), self._outputs(record.y))
-        scaled = predictions(self.reservoir, self.readout, *signals, washout + self.late_readout, horizon, self.padding)
+        late = washout + self.late_readout
+        scaled = dynamics.predictions(self.reservoir, self.readout, *signals, late, horizon, self.padding)
         return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
-
-    def respond(self, records: Sequence[Record], horizon: int | None = None) -> tuple[Signal, Signal]:
-        """Measured and simulated outputs after the washouts of several records, one after the other.
-
-        Without a horizon in free run, else predicted so many samples ahead.
-        """
-        runs = [self.simulate(r) if horizon is None else self.predict(r, horizon) for r in records]
-        measured = [record.y[run.first :] for record, run in zip(records, runs, strict=True)]
-        return np.concatenate(measured), np.concatenate([run.y for run in runs])
 
     def _scaled(self, u: Signal, y: Signal) -> tuple[Signal, Signal]:
         """Inputs and outputs in scaled units, and in the time of the state equation.
@@ -186,7 +188,8 @@ class EchoStateNetwork:
     def _outputs(self, outputs: ArrayLike) -> Signal:
         return _channels(outputs, self.output_names, "output")
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Header and arrays of the file that `save` writes."""
         plain = {name: getattr(self, name) for name in PLAIN}
         header = {
             "kind": "model",
@@ -204,17 +207,22 @@ class EchoStateNetwork:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in the model."""
-        return digest(self._content())
+        return digest(self.content())
 
     def save(self, path: str | Path) -> None:
         """Save as NPZ with a JSON header; loading gives back the same bits."""
-        write_npz(Path(path), *self._content())
+        write_npz(Path(path), *self.content())
 
     @classmethod
     def load(cls, path: str | Path) -> EchoStateNetwork:
         """Load a model; nothing in the file is run, and a damaged or changed file is refused."""
-        path = Path(path)
-        header, arrays = read_npz(path, kind="model")
+        return cls.from_content(*read_npz(Path(path), kind="model"), Path(path))
+
+    @classmethod
+    def from_content(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path
+    ) -> EchoStateNetwork:
+        """Inverse of `content`; `path` is named where it does not make a network."""
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         try:

@@ -40,6 +40,7 @@ def compare_figure(
     *,
     title: str = "",
     fits: Sequence[float] = (),
+    whose: str = "model",
 ) -> Figure:
     """Measured output against the model's, one row for each output, with the error below it.
 
@@ -59,7 +60,7 @@ def compare_figure(
         low, high = measured[:, i].min(), measured[:, i].max()
         margin = 0.35 * (high - low) or 1.0
         shown = np.clip(simulated[:, i], low - 10 * margin, high + 10 * margin)
-        label = f"model (FIT {fits[i]:.2f} %)" if len(fits) else "model"
+        label = f"{whose} (FIT {fits[i]:.2f} %)" if len(fits) else whose
         upper.plot(time, measured[:, i], color=MEASURED, lw=1.0, label="measured")
         upper.plot(time, shown, color=MODEL, lw=1.0, label=label)
         upper.set_ylim(min(low, max(shown.min(), low - margin)) - 0.05 * margin, high + margin)

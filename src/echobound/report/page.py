@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from echobound.campaign.folder import RunFolder
+from echobound.campaign.outcome import NOT_COVERED, committee_outputs, outcome_of
+from echobound.campaign.plan import Plan
 from echobound.campaign.verification import verification_of
+from echobound.data.record import Signal
 from echobound.files import write_whole
+from echobound.kernels import compiled_dynamics, get_kernel
 from echobound.kernels.base import Rows
+from echobound.kernels.training import scored_outputs
+from echobound.network import respond
 from echobound.report.figures import compare_figure, networks_figure
 from echobound.scenario.verification import upward
-from echobound.scores import Score, get_score, summary
+from echobound.scores import Score, get_score
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -41,13 +48,22 @@ def _content(folder: RunFolder) -> dict[str, Any]:
         "verification": None,
         "figures": [],
         "model": None,
+        "committee": None,
     }
     figures: list[tuple[str, Figure]] = []
     if certificate.winner is not None:
+        outputs = _outputs(folder)
+        test = folder.experiments.test
         content["model"] = _model_card(folder)
-        how = "free run" if plan.horizon is None else f"prediction {plan.horizon} samples ahead"
-        caption = f"Validation data: measured output and the model's {how}"
-        figures.append((caption, _compare(folder, content["model"])))
+        content["model"]["scores"] = outcome_of(folder.model, folder.problem, outputs[0], test).scores
+        figures.append((_caption(plan, "model"), _compare(folder, outputs[0], content["model"]["scores"], "model")))
+        if folder.committee is not None:
+            together = committee_outputs(outputs)
+            outcome = outcome_of(folder.committee, folder.problem, together, test)
+            members = [member.origin["index"] for member in folder.committee.members]
+            content["committee"] = {"members": members, "scores": outcome.scores, "episodes": outcome.episodes}
+            content["committee"]["statement"] = NOT_COVERED
+            figures.append((_caption(plan, "committee"), _compare(folder, together, outcome.scores, "committee")))
     figures.append((f"The {len(rows)} networks of the search", _networks(folder, rows, testing=False)))
     if len(fresh):
         content["verification"] = verification_of(folder)
@@ -57,8 +73,8 @@ def _content(folder: RunFolder) -> dict[str, Any]:
 
 
 def _model_card(folder: RunFolder) -> dict[str, Any]:
-    model, experiments = folder.model, folder.experiments
-    card: dict[str, Any] = {
+    model = folder.model
+    return {
         "order": model.order,
         "stability": model.stability.statement,
         "scaling": model.scaling.kind,
@@ -67,26 +83,46 @@ def _model_card(folder: RunFolder) -> dict[str, Any]:
         "hyper": {k: v for k, v in asdict(model.reservoir.hyper).items() if k != "order"},
         "channels": f"{', '.join(model.input_names)} → {', '.join(model.output_names)}",
         "sampling_time": model.sampling_time,
-        "records": [(role, record.name, len(record)) for role, record in experiments.roles],
-        "scores": {},
+        "records": [(role, record.name, len(record)) for role, record in folder.experiments.roles],
     }
-    for role in ("validation", "test"):
-        records = getattr(experiments, role)
-        if records:
-            measured, simulated = model.respond(records, folder.plan.horizon)
-            card["scores"][role] = summary(measured, simulated, model.output_names)
-            if role == "validation":
-                card["signals"] = (measured, simulated)
-    return card
 
 
-def _compare(folder: RunFolder, card: dict[str, Any]) -> Figure:
-    measured, simulated = card.pop("signals")
-    first = folder.experiments.validation[0]
-    per_output = card["scores"]["validation"]["per_output"].values()
+def _outputs(folder: RunFolder) -> list[list[Signal]]:
+    """Simulated outputs on each fold, of the model alone or of every member of the committee, the model first.
+
+    The networks of a hold-out are those that were scored; those of blocks are gone, and are trained again here.
+    """
+    networks = (folder.model,) if folder.committee is None else folder.committee.members
+    if folder.plan.blocks is not None:
+        kernel = get_kernel()
+        return [scored_outputs(kernel, folder.problem, network.origin["index"]) for network in networks]
+    records, horizon, fast = folder.experiments.validation, folder.plan.horizon, compiled_dynamics()
+    runs = [respond(network, records, horizon, dynamics=fast) for network in networks]
+    return [[np.concatenate([simulated for _, simulated in pairs])] for pairs in runs]
+
+
+def _caption(plan: Plan, whose: str) -> str:
+    how = "free run" if plan.horizon is None else f"prediction {plan.horizon} samples ahead"
+    if plan.blocks is None:
+        return f"Validation data: measured output and the {whose}'s {how}"
+    return (
+        f"The {plan.blocks} blocks one after the other: measured output and the {whose}'s {how}, trained on the others"
+    )
+
+
+def _compare(folder: RunFolder, outputs: Sequence[Signal], scores: dict[str, Any], whose: str) -> Figure:
+    measured, simulated = np.concatenate(folder.problem.measured), np.concatenate(outputs)
+    first = folder.experiments.training[0]
+    per_output = scores["validation"]["per_output"].values()
     time = np.arange(folder.model.washout, folder.model.washout + len(measured), dtype=np.float64) * first.sampling_time
     return compare_figure(
-        time, measured, simulated, first.output_names, first.output_units, fits=[entry["fit"] for entry in per_output]
+        time,
+        measured,
+        simulated,
+        first.output_names,
+        first.output_units,
+        fits=[entry["fit"] for entry in per_output],
+        whose=whose,
     )
 
 

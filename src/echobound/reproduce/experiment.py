@@ -229,7 +229,7 @@ def _figures(path: Path, kernel: Kernel, problem: Problem, data: PaperData, rows
     winner = select(fits, "max")
     figures = {}
     if winner is not None:
-        _, simulated = train_network(kernel, problem, winner)
+        _, [simulated] = train_network(kernel, problem, winner)
         record = data.validation
         figures["validation"] = compare_figure(
             record.time[len(record) - len(simulated) :],

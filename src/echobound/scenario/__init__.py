@@ -21,7 +21,7 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.certificate import Certificate, WorstCase, certify, schema, select
+from echobound.scenario.certificate import Certificate, WorstCase, certify, ranking, schema, select
 from echobound.scenario.ends import BothEnds, QuantileInterval, epsilon_both, miss_both, networks_both
 from echobound.scenario.episodes import (
     ConformalBand,
@@ -124,6 +124,7 @@ __all__ = [
     "networks_joint",
     "networks_separate",
     "peeking_probability",
+    "ranking",
     "schema",
     "select",
     "spent_beta",

@@ -23,17 +23,25 @@ from echobound.scenario.bounds import (
 )
 from echobound.scenario.verification import downward, goodness, upward
 
-__all__ = ["Certificate", "WorstCase", "certify", "schema", "select"]
+__all__ = ["Certificate", "WorstCase", "certify", "ranking", "schema", "select"]
 
 SCHEMA_VERSION = 1
 NOT_STATED = (
-    "It speaks of new networks drawn and trained in the same way and scored on these validation data, not of new data:"
+    "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
     " how well the model does on other data must be tested on other data.",
     "It does not say that a network as good as the best is rare: a new network may tie with it.",
     "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
     "It covers the law, the score and the number of networks that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
     "Networks that diverged are among those it counts: none was dropped or drawn again.",
+)
+NOT_STATED_OF_BLOCKS = (
+    "The score of a draw is its mean over {blocks} blocks of the training data, each simulated after training on the"
+    " others. The model is the picked draw trained again on all of them: this refitted model itself was never scored on"
+    " held-out data.",
+)
+NOT_STATED_OF_COMMITTEES = (
+    "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
 )
 
 
@@ -98,6 +106,7 @@ class Certificate:
     families: tuple[Mapping[str, Any], ...]
     digests: Mapping[str, str]
     horizon: int | None = None
+    blocks: int | None = None
     kind: str = "best"
     rule: str = "fixed"
     rank: int = 1
@@ -165,6 +174,7 @@ class Certificate:
                     direction=self.direction,
                     unit=self.unit,
                     horizon=self.horizon,
+                    blocks=self.blocks,
                     epsilon=self.epsilon,
                     beta=self.beta,
                     bound=self.bound,
@@ -194,6 +204,7 @@ def certify(
     bound: Literal["exact", "explicit"] = "exact",
     unit: str = "",
     horizon: int | None = None,
+    blocks: int | None = None,
     families: Sequence[Mapping[str, Any]] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> Certificate:
@@ -206,6 +217,9 @@ def certify(
     score, direction, unit, horizon
         What was scored, whether larger (``"max"``) or smaller (``"min"``) is better, its unit, and how many samples
         ahead outputs were predicted (None: a free run).
+    blocks
+        How many blocks of the training data were scored in turn (a score is their mean, and the model was trained
+        again on all of them); None for validation data of their own.
     epsilon, beta, bound
         What is claimed, and by which bound.
     law, seed, digests, families
@@ -235,6 +249,7 @@ def certify(
         direction=direction,
         unit=unit,
         horizon=horizon,
+        blocks=blocks,
         networks=count,
         epsilon=float(epsilon),
         beta=float(beta),
@@ -248,7 +263,7 @@ def certify(
         threshold=None if best is None else float(sign * values[best]),
         failures=int(failed.sum()),
         statement="",
-        not_stated=NOT_STATED,
+        not_stated=(),
         worst=WorstCase(
             index=worst,
             threshold=None if failed[worst] else float(sign * values[worst]),
@@ -279,6 +294,8 @@ def _derive(draft: Certificate) -> Certificate:
     indices = {draft.worst.index} | ({draft.winner} if draft.winner is not None else set())
     if not (all(0 <= i < n for i in indices) and 0 <= draft.failures <= n and draft.seed >= 0):
         raise InputError(f"winner, worst, failures or seed cannot come from {n} networks")
+    if draft.blocks is not None and draft.blocks < 2:
+        raise InputError(f"blocks are scored in turn, so there are at least 2 of them, got {draft.blocks}")
     if sum(family.get("networks", 0) for family in draft.families) != n:
         raise InputError(f"the families do not have {n} networks in all")
     return replace(
@@ -292,7 +309,7 @@ def _derive(draft: Certificate) -> Certificate:
         log10_beta_exact=log_beta_exact(n, epsilon) / math.log(10),
         status="all diverged" if draft.winner is None else "certified",
         statement=_statement(draft),
-        not_stated=NOT_STATED,
+        not_stated=_not_stated(draft),
         worst=_worst(draft),
     )
 
@@ -305,9 +322,21 @@ def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
     >>> select([1.0, 3.0, 3.0], "max"), select([2.0, float("nan")], "min"), select([float("nan")], "max")
     (1, 0, None)
     """
+    best = ranking(scores, direction, 1)
+    return best[0] if best else None
+
+
+def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> list[int]:
+    """Indices of the best scores, the best first and the lowest index of equals; diverged networks are not among them.
+
+    Examples
+    --------
+    >>> ranking([1.0, 3.0, float("nan"), 3.0], "max", 2), ranking([1.0, float("inf")], "min", 2)
+    ([1, 3], [0])
+    """
     values = goodness(scores, direction)
-    best = int(np.argmax(values))
-    return None if values[best] == -np.inf else best
+    order = np.argsort(-values, kind="stable")[:count]
+    return [int(index) for index in order if values[index] != -np.inf]
 
 
 def schema() -> dict[str, Any]:
@@ -321,13 +350,25 @@ def _statement(draft: Certificate) -> str:
     start = f"With confidence 1 - {draft.beta:g}, a new network drawn and trained in the same way"
     if draft.winner is None:
         return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score on these validation data with"
+            f"All {draft.networks} networks diverged. {start} gives a finite score {_where(draft)} with"
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} on these validation data with"
+        f"{start} scores {_scored(draft)} {beyond(draft, draft.threshold, best=True)} {_where(draft)} with"
         f" probability at most {upward(draft.epsilon)}."
     )
+
+
+def _where(draft: Certificate) -> str:
+    if draft.blocks is None:
+        return "on these validation data"
+    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
+
+
+def _not_stated(draft: Certificate) -> tuple[str, ...]:
+    of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
+    of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
+    return tuple(sentence.format(blocks=draft.blocks) for sentence in (*of_blocks, *of_committees, *NOT_STATED))
 
 
 def _worst(draft: Certificate) -> WorstCase:
@@ -337,11 +378,15 @@ def _worst(draft: Certificate) -> WorstCase:
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
+        f"{start} scores {_scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
         " diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
+
+
+def _scored(draft: Certificate) -> str:
+    return scored(draft, mean=draft.blocks is not None)
 
 
 class Scored(Protocol):
@@ -357,10 +402,12 @@ class Scored(Protocol):
     def horizon(self) -> int | None: ...
 
 
-def scored(draft: Scored) -> str:
-    """As in "a FIT": what was scored."""
+def scored(draft: Scored, *, mean: bool = False) -> str:
+    """As in "a FIT", "a mean FIT": what was scored."""
     name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
+    if mean:
+        return f"a mean {name}{ahead}"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
@@ -397,6 +444,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("families", "not_stated"), list),
     "winner": (int, type(None)),
     "horizon": (int, type(None)),
+    "blocks": (int, type(None)),
     "threshold": _MAYBE,
 }
 

@@ -1,0 +1,391 @@
+"""Free-run accuracy on public data, with the defaults and five seeds; saves JSON and writes the table ACCURACY.md.
+
+Usage: make accuracy
+       python benchmarks/accuracy.py --sets tanks,emps --seeds 0,1,2,3,4 --data FOLDER --workers 16 --out FILE.json
+
+What is finished is kept in the JSON file and not computed again, so a stopped run goes on where it was. The search
+sees the training rows alone. The test rows are opened by `test_errors`, after the models are settled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from echobound.campaign import settle_validation, usable_cores
+from echobound.data import Record, read_csv
+from echobound.errors import DataError
+from echobound.files import write_json, write_whole
+from echobound.identify import Identification, identify
+from echobound.kernels import Fold, Problem, Segment, compiled_dynamics, get_kernel
+from echobound.kernels.blas import one_blas_thread
+from echobound.network import ReservoirLaw, respond
+from echobound.scores import fit, get_score, rmse
+
+HERE = Path(__file__).parent
+SEEDS = (0, 1, 2, 3, 4)
+EPSILON, BETA = 0.05, 1e-7
+
+Errors = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Set:
+    """One data set and its protocol.
+
+    `load` gives the training records, the test records and the function that turns simulated test outputs (one array
+    for each test record, after the initialisation samples) into the errors that are reported, by name.
+    """
+
+    title: str
+    unit: str
+    load: Callable[[Path], tuple[list[Record], list[Record], Callable[[Sequence[np.ndarray]], Errors]]]
+    initial: int = 50  # samples of a test record that start the free run, and are not scored
+    larger_is_better: bool = False
+    clean: bool = False  # whether the law was found without a look at the test errors of this set
+    note: str = ""
+
+
+def scored(tests: Sequence[Record], initial: int, score: Callable) -> Callable[[Sequence[np.ndarray]], Errors]:
+    """Errors of the usual kind: one number over all test records."""
+
+    def errors(simulated: Sequence[np.ndarray]) -> Errors:
+        measured = np.concatenate([record.y[initial:] for record in tests])
+        return {"test": float(score(measured, np.concatenate(simulated)))}
+
+    return errors
+
+
+def chronological(name: str, u: Sequence[int], y: Sequence[int], cut: int | float, score: Callable = fit):
+    def load(data: Path):
+        record = read_csv(data / name, u, y)
+        at = cut if cut >= 1 else round(cut * len(record))
+        training, test = record.part(0, at), record.part(at, len(record))
+        return [training], [test], scored([test], 50, score)
+
+    return load
+
+
+def tanks(data: Path):
+    path = data / "cascaded_tanks" / "dataBenchmark.csv"
+    training, test = (read_csv(path, f"u{part}", f"y{part}", sampling_time=4.0) for part in ("Est", "Val"))
+    test = replace(test, input_names=training.input_names, output_names=training.output_names)
+    return [training], [test], scored([test], 50, rmse)
+
+
+def silverbox(data: Path):
+    whole = read_csv(data / "silverbox" / "SNLS80mV.csv", "V1", "V2", sampling_time=1 / 610.35)
+    cut = 40650 + (127400 - 40650) * 3 // 4
+    multisine, arrow = whole.part(cut, 127400), whole.part(100, 40575)
+    inner = 32100 - 100 - 50  # the arrow without extrapolation is the beginning of the arrow, from the same start
+
+    def errors(simulated: Sequence[np.ndarray]) -> Errors:
+        first, second = simulated
+        return {
+            "multisine": 1000 * float(rmse(multisine.y[50:], first)),
+            "arrow": 1000 * float(rmse(arrow.y[50:], second)),
+            "no extrapolation": 1000 * float(rmse(arrow.y[50 : 50 + inner], second[:inner])),
+        }
+
+    return [whole.part(40650, cut)], [multisine, arrow], errors
+
+
+DECIMATION = 5
+
+
+def emps(data: Path):
+    """Every fifth sample behind a zero-phase anti-alias filter; the output is interpolated back to the 1 ms grid.
+
+    A FIR filter, continued by a line at the ends: the Chebyshev filter of `scipy.signal.decimate`, run forth and back,
+    passes a constant with a gain of 0.9885, which alone is an error of 1.7 mm here.
+    """
+    from scipy.signal import resample_poly
+
+    def record(name: str) -> tuple[Record, np.ndarray]:
+        fine = read_csv(data / "emps" / name, "vir", "qm", sampling_time=0.001)
+        u, y = (resample_poly(signal, 1, DECIMATION, axis=0, padtype="line") for signal in (fine.u, fine.y))
+        return Record(u=u, y=y, sampling_time=0.001 * DECIMATION, name=name), fine.y
+
+    training, _ = record("DATA_EMPS.csv")
+    test, measured = record("DATA_EMPS_PULSES.csv")
+    grid, coarse = np.arange(len(measured)), DECIMATION * np.arange(len(test))
+
+    def errors(simulated: Sequence[np.ndarray]) -> Errors:
+        whole = np.concatenate([test.y[: 20 // DECIMATION], simulated[0]])[:, 0]
+        fine = np.interp(grid, coarse, whole)
+        return {"test": 1000 * float(rmse(measured[20:], fine[20:, None]))}
+
+    return [training], [test], errors
+
+
+def ph(data: Path):
+    whole = read_csv(data / "daisy_ph" / "pHdata.dat", [2, 3], [4], sampling_time=10.0)
+    first, second = whole.part(700, 1100), whole.part(1700, 2001)
+
+    def errors(simulated: Sequence[np.ndarray]) -> Errors:
+        pairs = {"rows 700-1100": (first, simulated[0]), "rows 1700-2001": (second, simulated[1])}
+        return {name: float(rmse(record.y[30:], y)) for name, (record, y) in pairs.items()}
+
+    return [whole.part(0, 700), whole.part(1100, 1700)], [first, second], errors
+
+
+def clean(title: str, path: str, u: Sequence[int], y: Sequence[int], note: str = "") -> Set:
+    return Set(title, "%", chronological(path, u, y, 0.6), larger_is_better=True, clean=True, note=note)
+
+
+SETS = {
+    "tanks": Set("Cascaded Tanks", "V", tanks),
+    "dryer": clean("dryer", "daisy_dryer/dryer.dat", [1], [2]),
+    "robot_arm": clean("robot arm", "daisy_robot_arm/robot_arm.dat", [1], [2]),
+    "dryer2": clean("industrial dryer", "daisy_dryer2/dryer2.dat", [2, 3, 4], [5, 6, 7], "strong drift"),
+    "glassfurnace": clean("glass furnace", "daisy_glassfurnace/glassfurnace.dat", [2, 3, 4], [5, 6, 7, 8, 9, 10]),
+    "ballbeam": clean("ball and beam", "daisy_ballbeam/ballbeam.dat", [1], [2], "an integrator: a free run drifts"),
+    "flutter": clean("wing flutter", "daisy_flutter/flutter.dat", [1], [2], "the test part is almost zero"),
+    "ph": Set("pH", "pH", ph, initial=30),
+    "emps": Set("EMPS", "mm", emps, initial=20 // DECIMATION, note=f"decimated by {DECIMATION}"),
+    "exchanger": Set("heat exchanger", "K", chronological("daisy_exchanger/exchanger.dat", [2], [3], 3000, rmse)),
+    "evaporator": clean("evaporator", "daisy_evaporator/evaporator.dat", [1, 2, 3], [4, 5, 6]),
+    "cstr": Set("CSTR", "%", chronological("daisy_cstr/cstr.dat", [2], [3, 4], 5625), larger_is_better=True),
+    "steamgen": Set(
+        "steam generator",
+        "%",
+        chronological("daisy_steamgen/steamgen.dat", [2, 3, 4, 5], [6, 7, 8, 9], 5760),
+        larger_is_better=True,
+    ),
+    "silverbox": Set("Silverbox", "mV", silverbox),
+}  # cheapest first
+
+
+# ---------------------------------------------------------------- the search and the test
+
+
+def search(one: Set, training: list[Record], seed: int, workers: int) -> tuple[Identification, float]:
+    """The certified search with its defaults, on the training rows alone.
+
+    The washout is what it means: the number of measured samples from which a free run starts, given by the protocol.
+    """
+    start = time.perf_counter()
+    result = identify(
+        training, law="broad", epsilon=EPSILON, beta=BETA, washout=one.initial, seed=seed, workers=workers
+    )
+    return result, time.perf_counter() - start
+
+
+def test_errors(
+    one: Set, tests: list[Record], errors: Callable, training: list[Record], result: Identification, workers: int
+) -> dict:
+    """Open the test rows: the errors of the pick, of the committee, and of every network of the search."""
+
+    def of(model) -> Errors:
+        pairs = respond(model, tests, washout=one.initial, dynamics=compiled_dynamics())
+        return errors([simulated for _, simulated in pairs])
+
+    everyone = all_networks(one, training, tests, errors, result, workers)
+    worst = min if one.larger_is_better else max
+    names = list(everyone[0])
+    return {
+        "pick": of(result.model),
+        "committee": of(result.committee),
+        "median": {n: statistics.median(e[n] for e in everyone) for n in names},
+        "worst": {n: worst(e[n] for e in everyone) for n in names},
+    }
+
+
+def all_networks(one: Set, training, tests, errors, result: Identification, workers: int) -> list[Errors]:
+    """Test errors of all networks of the search, each trained as the pick was, with the ridge of its row."""
+    scheme = settle_validation(training, washout=one.initial)
+    data = [*scheme.experiments.training]  # what the pick was trained on: all of it, or all but the held-out part
+    segments = [Segment(i, 0, len(r), scheme.washout) for i, r in enumerate(data)]
+    opened = [Segment(len(data) + i, 0, len(r), one.initial) for i, r in enumerate(tests)]
+    problem = Problem(
+        (*data, *tests),
+        (Fold(tuple(segments), tuple(opened)),),
+        ReservoirLaw.from_dict(result.certificate.law),
+        (get_score("fit"),),
+        seed=result.certificate.seed,
+    )
+    cuts = np.cumsum([s.counted for s in opened])[:-1]
+    kernel = get_kernel()
+
+    def run(row) -> Errors:
+        alone = replace(problem, law=replace(problem.law, ridges=(float(row["ridge"]),)))
+        alone.__dict__["_scaled"] = problem._scaled  # scaled once, not once a network
+        outputs = kernel.trial(alone, int(row["index"])).outputs[0][0]
+        return errors(np.split(outputs, cuts))
+
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, result.table))
+
+
+def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path) -> None:
+    one = SETS[name]
+    try:
+        training, tests, errors = one.load(data)
+    except DataError as error:
+        print(f"{name}: left out, {error}")
+        return
+    for seed in seeds:
+        done = read(out)
+        if str(seed) in done.get(name, {}):
+            continue
+        result, seconds = search(one, training, seed, workers)
+        outcome = test_errors(one, tests, errors, training, result, workers)
+        outcome |= {
+            "seconds": seconds,
+            "workers": workers,
+            "validation": {
+                "pick": result.scores["validation"]["fit"],
+                "committee": result.committee_outcome.scores["validation"]["fit"],
+            },
+            "diverged": result.certificate.failures,
+            "networks": result.certificate.networks,
+            "winner": result.certificate.winner,
+            "chosen": list(result.chosen),
+        }
+        done = read(out)
+        done.setdefault(name, {})[str(seed)] = outcome
+        write_json(out, done)
+        found = f"pick {brief(outcome['pick'])}, committee {brief(outcome['committee'])}"
+        print(f"{name} seed {seed}: {found}, {seconds:.0f} s", flush=True)
+
+
+# ---------------------------------------------------------------- the table
+
+# Figures to reach (mean over five seeds) and published values, as far as there are any: data/README.md has the sources.
+FIGURES = {
+    ("silverbox", "multisine"): ("pick", 0.23, "0.36 (DT subnet)"),
+    ("silverbox", "arrow"): ("pick", 0.33, "1.4 (DT subnet), 0.26 (PNLSS)"),
+    ("silverbox", "no extrapolation"): ("pick", 0.24, "0.32 (DT subnet)"),
+    ("tanks", "test"): ("committee", 0.33, "0.306 (CT subnet), 0.45 (PNLSS), 0.191 (grey box)"),
+    ("emps", "test"): ("committee", 3.5, "2.64 (dynoNet), 4.61 (CT subnet)"),
+    ("exchanger", "test"): ("pick", 0.21, "ARX 0.43"),
+    ("steamgen", "test"): ("committee", 88.5, "ARX 76.6"),
+    ("cstr", "test"): ("pick", 98.9, "ARX 87.7"),
+    ("evaporator", "test"): ("committee", 49.3, "ARX 49.3"),
+    ("glassfurnace", "test"): ("committee", 45.3, "ARX 45.3"),
+    ("dryer", "test"): ("committee", 83.0, "ARX 83.0"),
+    ("robot_arm", "test"): ("committee", 95.2, "ARX 95.2"),
+}
+
+HEAD = """# Accuracy on public data
+
+Made by `make accuracy` from `benchmarks/accuracy.json`. Free-run error on the test part of each set, by its usual
+protocol: law `broad`, {networks} networks (epsilon = 0.05, beta = 1e-7), {seeds} seeds, everything else by default. The
+washout is the protocol's number of initialisation samples. *Pick* is the certified network, *committee* the median of
+the ten best, which the certificate does not cover; *median* and *worst* are over all networks of a search, each trained
+as the pick was. Means over the seeds, [smallest, largest] in brackets.
+
+**Clean or not.** The law `broad` was found while the test errors of Cascaded Tanks, Silverbox, EMPS, exchanger, CSTR,
+steam generator and pH were seen: their rows show what the law can do, not what it does on data nobody has looked at.
+The rows marked *clean* are the evidence for that. ARX values are linear references whose order was picked on the test
+part; the others are published ones.
+
+"""
+
+NOTES = """
+{notes}
+
+## How this table came about
+
+The test rows are opened in one place of the script, after search and refit; no setting was chosen by a test error.
+Before this table there were others, which missed figures. What was changed after them, and on what grounds:
+
+- The washout. At first it was the default (a fifth of a block, at most 100 samples). A washout is the number of
+  measured samples from which a free run starts. The protocols say how many that are (EMPS: 20 ms), and a network that
+  was never trained on its first 100 samples is not made for them: EMPS had a committee of 9 to 40 mm. All sets take
+  it from the protocol now.
+- The law for long records, by the samples held out of Silverbox's training rows alone, 100 to 160 networks of seed 0.
+  Ridges: 109 of 160 networks were best with 1e-12, the smallest tried then, and the best one went from 0.2247 mV
+  (ridges from 1e-10) to 0.2133 (from 1e-11) and 0.2112 (from 1e-12); 1e-13 and 1e-14 leave it there. Orders: 0.2112
+  mV for 100 to 300 states, 0.2041 for 200 to 400, 0.2046 for 300 to 500. Before, Silverbox had 0.23 / 0.80 / 0.24 mV
+  (seed 0), with the ridges alone 0.22 / 0.36 / 0.23 and 0.23 / 0.50 / 0.23 (seeds 0 and 1; from 1e-11 on 0.21 / 0.47
+  / 0.23).
+- EMPS: decimated by 5 instead of 10 by the score of the blocks of its training record (RMSE of the committee, mean of
+  three seeds: 1.86 mm by 20, 1.18 by 10, 1.00 by 5), and with a filter that leaves a constant as it is, since a test
+  of the protocol showed that the first one alone cost 1.7 mm. With the first filter: 2.3 to 14.4 mm (five seeds).
+- Four blocks: 2, 3, 4 and 6 were compared on the last quarter of the *training* rows of EMPS, tanks, dryer, robot arm
+  and glass furnace. No number is best for all (tanks and dryer prefer 2, the others 4), so it was left.
+"""
+
+
+def write_table(results: dict, path: Path) -> None:
+    """Write ACCURACY.md from what is finished."""
+    rows = [row for name in SETS if name in results for row in table_rows(name, results[name])]
+    runs = [run for name in results for run in results[name].values()]
+    networks = "/".join(sorted({str(run["networks"]) for run in runs}))
+    seeds = max(len(results[name]) for name in results)
+    lines = [HEAD.format(networks=networks, seeds=seeds)]
+    lines += ["| set | unit | pick | committee | median | worst | published | figure | reached | clean | s |"]
+    lines += ["|---" * 11 + "|", *rows]
+    notes = [f"- {one.title}: {one.note}." for name, one in SETS.items() if one.note and name in results]
+    workers = "/".join(sorted({str(run["workers"]) for run in runs}))
+    notes.append(f"- s: seconds of a whole identification on {workers} cores, which other work may have shared.")
+    write_whole(path, ("\n".join(lines) + "\n" + NOTES.format(notes="\n".join(notes))).encode())
+
+
+def table_rows(name: str, runs: dict):
+    one = SETS[name]
+    seconds = statistics.mean(run["seconds"] for run in runs.values())
+    missing = "" if len(runs) == len(SEEDS) else f" ({len(runs)} of {len(SEEDS)} seeds)"
+    for part in next(iter(runs.values()))["pick"]:
+        values = {
+            w: [number(run[w][part], one) for run in runs.values()] for w in ("pick", "committee", "median", "worst")
+        }
+        what, figure, published = FIGURES.get((name, part), ("", None, ""))
+        reached = ""
+        if figure is not None:
+            mean = statistics.mean(values[what])
+            good = mean >= figure if one.larger_is_better else mean <= figure
+            reached = "yes" if good else "**no**"
+            figure = f"{what} {'>=' if one.larger_is_better else '<='} {figure:g}"
+        title = one.title + ("" if part == "test" else f", {part}") + missing
+        cells = [title, one.unit, spread(values["pick"]), spread(values["committee"])]
+        cells += [f"{statistics.mean(values[w]):.3g}" for w in ("median", "worst")]
+        cells += [published, figure or "", reached, "clean" if one.clean else "", f"{seconds:.0f}"]
+        yield f"| {' | '.join(cells)} |"
+
+
+def number(value: float | None, one: Set) -> float:
+    """A diverged run is null in JSON."""
+    return value if value is not None else (-np.inf if one.larger_is_better else np.inf)
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.mean(values):.4g} [{min(values):.3g}, {max(values):.3g}]"
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def brief(errors: Errors) -> str:
+    return " / ".join("diverged" if v is None else f"{v:.4g}" for v in errors.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", default=",".join(SETS), help="separated by commas")
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
+    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--workers", type=int, default=usable_cores())
+    parser.add_argument("--out", type=Path, default=HERE / "accuracy.json")
+    options = parser.parse_args()
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    for name in options.sets.split(","):
+        if name not in SETS:
+            parser.error(f"unknown set {name!r}: known are {', '.join(SETS)}")
+        run_set(name, seeds, options.data, options.workers, options.out)
+    if read(options.out):
+        write_table(read(options.out), options.out.with_name("ACCURACY.md"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Validation: on which data networks are scored, settled before the first draw and said in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from echobound.campaign.folder import Experiments
+from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.errors import DataError, InputError
+from echobound.kernels.problem import Problem, blocks_in_turn, hold_out
+from echobound.network.law import LONG, ReservoirLaw
+from echobound.scores import Score
+
+__all__ = ["Validation", "settle_validation"]
+
+BLOCKS = 4
+HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
+WASHOUT = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The records by what they are for, and how networks are scored on them.
+
+    Parameters
+    ----------
+    experiments
+        The records.
+    blocks
+        Blocks of the training data that are scored in turn; None where there are validation data of their own.
+    washout
+        Samples at the start of each record or block that do not count.
+    chosen
+        What was chosen because it was not given, a sentence each.
+    """
+
+    experiments: Experiments
+    blocks: int | None
+    washout: int
+    chosen: tuple[str, ...] = ()
+
+    def problem(
+        self, *, law: ReservoirLaw, scores: Sequence[Score], seed: int = 0, horizon: int | None = None
+    ) -> Problem:
+        """The problem that kernels solve."""
+        if self.blocks is None:
+            return hold_out(
+                self.experiments.training,
+                self.experiments.validation,
+                law=law,
+                scores=scores,
+                washout=self.washout,
+                seed=seed,
+                horizon=horizon,
+            )
+        return blocks_in_turn(
+            self.experiments.training,
+            self.blocks,
+            law=law,
+            scores=scores,
+            washout=self.washout,
+            seed=seed,
+            horizon=horizon,
+        )
+
+
+def settle_validation(
+    training: Record | Iterable[Record],
+    validation: Record | Iterable[Record] | None = None,
+    test: Record | Iterable[Record] = (),
+    *,
+    blocks: int | None = None,
+    washout: int | None = None,
+) -> Validation:
+    """Settle what is trained on, what is scored and the washout; what is not given is chosen by the data's length.
+
+    Parameters
+    ----------
+    training, validation, test
+        Records, one or several each.
+    blocks
+        Without validation data: 0 holds out the end of the last training record, a number scores so many blocks in
+        turn, None chooses.
+    washout
+        None chooses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> short = Record(u=np.sin(np.arange(1000.0)), y=np.cos(np.arange(1000.0)))
+    >>> chosen = settle_validation(short)
+    >>> chosen.blocks, chosen.washout
+    (4, 50)
+    >>> settle_validation(short, blocks=0).experiments.validation[0].name
+    'record (validation)'
+    """
+    first = as_records(training, "training")
+    third = (test,) if isinstance(test, Record) else tuple(test)
+    reasons: list[str] = []
+    if validation is not None:
+        if blocks:
+            raise InputError(f"validation data and {blocks} blocks were given: the blocks would stand in for them")
+        second = as_records(validation, "validation")
+        blocks = 0
+    else:
+        if blocks is None:
+            blocks, reason = _choose_blocks(first, washout)
+            reasons.append(reason)
+        first, second = _held_out(first) if blocks == 0 else (first, ())
+    as_records((*first, *second, *third))  # they must have the same channels and sampling time
+    if washout is None:
+        shortest = _shortest_part(first, blocks) if blocks else min(len(r) for r in (*first, *second))
+        shortest = min([shortest, *(len(record) for record in third)])
+        washout = min(WASHOUT, shortest // 5)
+        reasons.append(
+            f"washout: {washout} samples, "
+            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < WASHOUT else "the usual")
+        )
+    if third:
+        require_varying_outputs(third, washout, "test")
+    return Validation(Experiments(first, second, third), blocks or None, washout, tuple(reasons))
+
+
+def _choose_blocks(training: Sequence[Record], washout: int | None) -> tuple[int, str]:
+    """Blocks where the data are short and allow them, and why."""
+    total = sum(len(record) for record in training)
+    held_out = "the end of the training data is held out to pick the network on"
+    if total >= LONG:
+        return 0, f"validation: {held_out}, since {total} samples leave enough to train on"
+    shortest = _shortest_part(training, BLOCKS)
+    if washout is not None and shortest < 2 * washout:
+        return 0, (
+            f"validation: {held_out}, since {BLOCKS} blocks in turn would be too short for a washout of {washout}"
+        )
+    try:
+        for block in range(BLOCKS):
+            parts = [
+                record.part(len(record) * block // BLOCKS, len(record) * (block + 1) // BLOCKS) for record in training
+            ]
+            require_varying_outputs(parts, min(shortest // 5, WASHOUT) if washout is None else washout)
+    except DataError:
+        return 0, f"validation: {held_out}, since an output does not move in one of {BLOCKS} blocks"
+    return BLOCKS, (
+        f"validation: {BLOCKS} blocks of the training data in turn, then the picked network is trained again on all of"
+        f" them, since {total} samples are too few to give some away"
+    )
+
+
+def _shortest_part(training: Sequence[Record], blocks: int) -> int:
+    shortest = min(len(record) for record in training)
+    return shortest if len(training) >= blocks else shortest // blocks
+
+
+def _held_out(training: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+    *most, last = training
+    kept, held = split(last, validation=min(0.25, HELD_OUT / len(last)))
+    return (*most, kept), (held,)

@@ -1,0 +1,143 @@
+"""Committee: several networks as one model, whose output is the pointwise median of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from echobound.data.record import Record
+from echobound.errors import DamagedFile, InputError
+from echobound.files import digest, read_npz, write_npz
+from echobound.network import dynamics as plain_dynamics
+from echobound.network.dynamics import Dynamics
+from echobound.network.model import EchoStateNetwork, Simulation
+
+__all__ = ["Committee", "median_of"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """The best networks of a search as one model: each in its own free run, the median of their outputs at each sample.
+
+    A mean would be ruined by one member that drifts off; a member that diverges is left out from there on. The
+    certificate of a search is about single networks: it says nothing about a committee.
+
+    Parameters
+    ----------
+    members
+        Networks of the same channels and sampling time, the best first.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(600, 400))
+    >>> committee = identify(training, validation, law="paper", order=20, networks=20, washout=100).committee
+    >>> len(committee.members), committee.simulate(validation).y.shape, committee.predict(validation, 5).first
+    (10, (300, 1), 100)
+    """
+
+    members: tuple[EchoStateNetwork, ...]
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InputError("a committee needs at least one network")
+        for name in ("sampling_time", "input_names", "output_names", "washout"):
+            if len({getattr(member, name) for member in self.members}) > 1:
+                raise InputError(f"the members of a committee must have one {name}: train them on the same data")
+
+    @property
+    def washout(self) -> int:
+        """Samples during which the measured output is fed back before a free run starts."""
+        return self.members[0].washout
+
+    @property
+    def sampling_time(self) -> float:
+        """Seconds between samples."""
+        return self.members[0].sampling_time
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.members[0].input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs."""
+        return self.members[0].output_names
+
+    def simulate(
+        self,
+        inputs: Record | ArrayLike,
+        *,
+        initial: ArrayLike | None = None,
+        washout: int | None = None,
+        dynamics: Dynamics = plain_dynamics,
+    ) -> Simulation:
+        """Simulate in free run, as `EchoStateNetwork.simulate`."""
+        return self._median(
+            lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics),
+        )
+
+    def predict(
+        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
+    ) -> Simulation:
+        """Predict `horizon` steps ahead, as `EchoStateNetwork.predict`."""
+        return self._median(lambda member: member.predict(record, horizon, washout, dynamics=dynamics))
+
+    def _median(self, run: Callable[[EchoStateNetwork], Simulation]) -> Simulation:
+        runs = [run(member) for member in self.members]
+        start = f"median of {len(runs)} networks, each: {runs[0].start}"
+        return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        contents = [member.content() for member in self.members]
+        header = {"kind": "committee", "format": FORMAT, "members": [one for one, _ in contents]}
+        return header, {f"{i}.{name}": a for i, (_, arrays) in enumerate(contents) for name, a in arrays.items()}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything in the committee."""
+        return digest(self._content())
+
+    def save(self, path: str | Path) -> None:
+        """Save all members as one NPZ with a JSON header; loading gives back the same bits."""
+        write_npz(Path(path), *self._content())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Committee:
+        """Load a committee; nothing in the file is run, and a damaged or changed file is refused."""
+        path = Path(path)
+        header, arrays = read_npz(path, kind="committee")
+        if header.get("format") != FORMAT:
+            raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
+        members: list[EchoStateNetwork] = []
+        try:
+            for i, one in enumerate(header["members"]):
+                own = {name.removeprefix(f"{i}."): a for name, a in arrays.items() if name.startswith(f"{i}.")}
+                members.append(EchoStateNetwork.from_content(one, own, path))
+            return cls(tuple(members))
+        except (KeyError, TypeError, AttributeError, InputError) as error:
+            raise DamagedFile(path, "header", f"not a complete committee, {error}") from None
+
+
+def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Pointwise median of signals of one shape, at each sample over those that are finite; NaN where none is.
+
+    Examples
+    --------
+    >>> median_of([np.array([1.0, 2.0]), np.array([2.0, np.nan]), np.array([9.0, np.inf])]).tolist()
+    [2.0, 2.0]
+    """
+    stack = np.stack(signals)
+    stack[~np.isfinite(stack)] = np.nan
+    result = np.full(stack.shape[1:], np.nan)
+    some = np.isfinite(stack).any(axis=0)
+    result[some] = np.nanmedian(stack[:, some], axis=0)
+    return result

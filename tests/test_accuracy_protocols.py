@@ -1,0 +1,60 @@
+"""The protocols of benchmarks/accuracy.py: which rows are trained on, which are tested, and what is reported."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DATA = ROOT.parent / "shared" / "data"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+accuracy = pytest.importorskip("accuracy")
+
+ROWS = {  # training records, test records
+    "tanks": ([1024], [1024]),
+    "exchanger": ([3000], [1000]),
+    "cstr": ([5625], [1875]),
+    "steamgen": ([5760], [3840]),
+    "ph": ([700, 600], [400, 301]),
+    "dryer": ([600], [400]),
+    "robot_arm": ([614], [410]),
+    "silverbox": ([65062], [21688, 40475]),
+}
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the data are not part of the package")
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_and_perfect_outputs(name):
+    one = accuracy.SETS[name]
+    training, tests, errors = one.load(DATA)
+    assert ([len(r) for r in training], [len(r) for r in tests]) == ROWS[name]
+    perfect = errors([record.y[one.initial :] for record in tests])
+    assert set(perfect.values()) == ({100.0} if one.larger_is_better else {0.0})
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the data are not part of the package")
+def test_emps_is_scored_on_the_fine_grid():
+    one = accuracy.SETS["emps"]
+    [training], [test], errors = one.load(DATA)
+    assert len(training) == len(test) == -(-24841 // accuracy.DECIMATION)
+    assert one.initial * accuracy.DECIMATION == 20
+    assert errors([test.y[one.initial :]])["test"] < 0.2, "mm: decimating and interpolating costs next to nothing"
+    assert errors([test.y[one.initial :] + 0.01])["test"] == pytest.approx(10.0, rel=0.01), "1 cm is 10 mm"
+
+
+def test_the_table_is_written_from_what_is_finished(tmp_path):
+    run = {
+        **{w: {"test": v} for w, v in (("pick", 0.4), ("committee", 0.32), ("median", 0.6), ("worst", None))},
+        "seconds": 3.0, "workers": 2, "networks": 315,
+    }  # fmt: skip
+    dryer = run | {w: {"test": 84.0} for w in ("pick", "committee", "median", "worst")}
+    accuracy.write_table({"tanks": {"0": run, "1": run}, "dryer": {"0": dryer}}, tmp_path / "ACCURACY.md")
+    text = (tmp_path / "ACCURACY.md").read_text()
+    [tanks] = [line for line in text.splitlines() if line.startswith("| Cascaded Tanks")]
+    assert "(2 of 5 seeds)" in tanks
+    assert "committee <= 0.33 | yes" in tanks
+    assert "| inf |" in tanks, "a network that diverged is the worst"
+    [dryer] = [line for line in text.splitlines() if line.startswith("| dryer")]
+    assert "| clean |" in dryer
+    assert np.isfinite(float(dryer.split("|")[3].split()[0]))
