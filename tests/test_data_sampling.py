@@ -147,6 +147,8 @@ def test_short_pieces_are_left_out_and_counted(tmp_path: Path) -> None:
     assert [piece.name for piece in pieces] == ["p.csv (rows 2 to 4)", "p.csv (rows 8 to 11)"]
     with pytest.raises(DataError, match="has at most 3 samples in a row, fewer than the 9 needed"):
         read_records(tmp_path / "p.csv", "u", "y", missing="split", shortest=9)
+    with pytest.raises(DataError, match=r"ndarray has 3 samples, fewer than the 9 needed: shorten the washout"):
+        read_records(np.arange(6.0).reshape(3, 2), 1, 2, shortest=9)
     (tmp_path / "p.csv").write_text("u,y\n1,1\n2,x\n3,3\n")
     with pytest.raises(DataError, match=r"column 'y' of p\.csv holds 'x' in row 3"):
         read_records(tmp_path / "p.csv", "u", "y", missing="split")
