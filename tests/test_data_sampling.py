@@ -147,6 +147,8 @@ def test_short_pieces_are_left_out_and_counted(tmp_path: Path) -> None:
     assert [piece.name for piece in pieces] == ["p.csv (rows 2 to 4)", "p.csv (rows 8 to 11)"]
     with pytest.raises(DataError, match="has at most 3 samples in a row, fewer than the 9 needed"):
         read_records(tmp_path / "p.csv", "u", "y", missing="split", shortest=9)
+    with pytest.raises(DataError, match=r"ndarray has 3 samples, fewer than the 9 needed: shorten the washout"):
+        read_records(np.arange(6.0).reshape(3, 2), 1, 2, shortest=9)
     (tmp_path / "p.csv").write_text("u,y\n1,1\n2,x\n3,3\n")
     with pytest.raises(DataError, match=r"column 'y' of p\.csv holds 'x' in row 3"):
         read_records(tmp_path / "p.csv", "u", "y", missing="split")
@@ -231,13 +233,18 @@ def test_reading_needs_at_most_twice_the_memory_of_the_record(
         mat73(path, **columns)
     names = (1, (2, 3), (4, 5)) if kind == "array" else ("t", ("a", "b"), ("c", "d"))
     time, inputs, outputs = names
-    pool = pyarrow.default_memory_pool()
-    before = pool.max_memory()
     read_records(source, inputs, outputs, time=time)  # imports are not what is measured
+    usual = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(usual)  # counts from here on
+    pyarrow.set_memory_pool(pool)
     tracemalloc.start()
-    [record] = read_records(source, inputs, outputs, time=time)
-    peak = tracemalloc.get_traced_memory()[1] + pool.max_memory() - before
-    tracemalloc.stop()
+    try:
+        [record] = read_records(source, inputs, outputs, time=time)
+        peak = tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        tracemalloc.stop()
+        pyarrow.set_memory_pool(usual)
+    assert (pool.max_memory() > 0) == (kind == "parquet")
     result = record.u.nbytes + record.y.nbytes
     assert result == ROWS * 4 * 8
     assert peak < 2 * result + 500_000

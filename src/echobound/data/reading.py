@@ -50,7 +50,7 @@ def read_records(
         ``"error"`` refuses missing values; ``"split"`` makes separate records of what lies between them, and between
         gaps in the sample times.
     shortest
-        Pieces with fewer samples are left out when splitting, which a warning says.
+        A record with fewer samples is refused; when splitting, such pieces are left out, which a warning says.
     resample
         New sampling time in seconds: irregular samples are interpolated, a longer one is anti-aliased.
     decimate
@@ -86,6 +86,12 @@ def read_records(
             made += table.records(inputs, outputs, **options)
         records = tuple(made)
     require_alike(records)
+    for record in records:
+        if len(record) < shortest:
+            raise DataError(
+                f"{record.name} has {len(record)} samples, fewer than the {shortest} needed: shorten the washout or"
+                " give more data"
+            )
     warn_of_constant_inputs(records)
     return records
 
