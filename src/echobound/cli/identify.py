@@ -124,6 +124,9 @@ def identify(
         "decimate": decimate,
     }
 
+    # Pieces between gaps that are all washout are of no use; whole files may be as short as the data allow.
+    shortest = washout + 1 if washout is not None else 101 if missing == "split" else 2
+
     def read(files: list[str]) -> list[Record]:
         return read_files(
             files,
@@ -132,7 +135,7 @@ def identify(
             **sampling,
             missing=missing,
             sheet=sheet,
-            shortest=(100 if washout is None else washout) + 1,
+            shortest=shortest,
         )
 
     training = read(data)

@@ -163,7 +163,7 @@ class Adaptation:
     >>> for u, y in zip(later.u, later.y):
     ...     adaptation.update(u, y)
     >>> adaptation.samples, adaptation.model.simulate(validation).y.shape
-    (400, (300, 1))
+    (420, (320, 1))
     """
 
     def __init__(

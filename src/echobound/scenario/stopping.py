@@ -169,6 +169,7 @@ class Patience(StoppingRule):
     def allows(self, scores: ArrayLike, direction: str = "max") -> int | None:
         """Number of networks, in order of their index, at which the rule stops; None if it has not yet."""
         values = goodness(scores, direction)
+        # Raw words, which are the same in every version of NumPy; compared, never turned into numbers.
         coins = np.random.Philox(key=self.seed).random_raw(len(values))
         record = 0
         for n in range(1, len(values) + 1):
