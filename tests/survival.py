@@ -42,6 +42,14 @@ def attempt(run, engine):
         os._exit(1)
 
 
+def until_fresh_rows(run, child):
+    """Wait until the campaign has written something, or has ended."""
+    before, ended = rows_so_far(run).keys(), None
+    while ended is None and rows_so_far(run).keys() == before:
+        time.sleep(0.01)
+        ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+
+
 def rows_so_far(run):
     """Rows by index, without the seconds they took."""
     try:
@@ -56,12 +64,14 @@ def kill_until(kills, seed, engine, folder):
     chance, run = random.Random(seed), folder / "run"
     uninterrupted = campaign(folder / "uninterrupted")
     found = {"kills": 0, "finished": 0, "lost": 0, "changed": 0, "identical": True, "moments": []}
-    longest, before = 0.5 if engine == "threads" else 4.0, {}  # processes have to start first
+    longest, before = 0.5, {}
     while found["kills"] < kills or found["moments"][-1] is not None:
         child = attempt(run, engine)
         enough = found["moments"][-1:] == [NETWORKS]  # killed while certifying: once, then it may end
         if found["kills"] < kills and not enough:
             # From the first moments, when the folder is made, to the last, when the certificate is written.
+            if chance.random() < 0.5:
+                until_fresh_rows(run, child)
             time.sleep(chance.uniform(0, chance.choice((0.05, 0.3, 1.0)) * longest))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)

@@ -134,6 +134,21 @@ def test_a_second_writer_is_refused_at_once_and_readers_are_not(tmp_path):
         assert len(ledger.rows()) == 1
 
 
+def test_rows_that_come_while_one_reads_are_for_the_next_time(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(path, "p", ["fit", "rmse"]) as ledger, Ledger(path, "p", ["fit", "rmse"], write=False) as reader:
+        ledger.append(some_rows(range(10)))
+
+        def more(statement):
+            if "ORDER BY" in statement:
+                ledger.append(some_rows(range(10, 20)))
+
+        reader._db.set_trace_callback(more)
+        assert len(reader.rows()) == 10
+        reader._db.set_trace_callback(None)
+        assert len(reader.rows()) == 20
+
+
 def test_digest_covers_everything_but_the_seconds():
     rows = some_rows(range(5))
     other = rows.copy()

@@ -138,9 +138,9 @@ class Ledger:
             self._db.execute(CREATE_PROGRESS)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         """All or nothing, also for a process that is killed."""
-        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(f"BEGIN {kind}")
         try:
             yield
             self._db.execute("COMMIT")
@@ -234,7 +234,7 @@ class Ledger:
         if indices is not None:
             where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with _said(self.path or "ledger", "table rows"):
+        with _said(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):  # one state of the table
             [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
