@@ -7,7 +7,8 @@ from echobound.errors import EchoboundError  # isort: skip
 from echobound.scores import Score, register_score  # isort: skip
 from echobound.data import Record, read_csv, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
-from echobound.network import Choice, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform, broad, paper  # isort: skip
+from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
+from echobound.network import broad, paper  # isort: skip
 from echobound.scenario import Certificate  # isort: skip
 from echobound.campaign import RunFolder  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
@@ -16,6 +17,7 @@ from echobound.verify import verify  # isort: skip
 __all__ = [
     "Certificate",
     "Choice",
+    "Committee",
     "EchoStateNetwork",
     "EchoboundError",
     "Identification",
