@@ -107,7 +107,7 @@ def identify(
     training = read(data)
     chosen = []
     if sampling_time is None and time is None:
-        chosen.append("sampling time: one second was assumed, since neither --sampling-time nor --time was given")
+        chosen.append("sampling time: one second between samples was assumed: give --sampling-time or --time")
     if law is None:
         chosen.append("law: broad, which draws every hyper-parameter from a wide range, since nothing is known better")
     if epsilon is None and networks is None:
