@@ -216,7 +216,7 @@ def altered(desk, name, change):
         ("text.csv", lambda rows: [*rows[:9], "90,closed,7", *rows[10:]], BASE, "'closed' in row 10"),
         ("empty.csv", lambda rows: [*rows[:9], "90,,7", *rows[10:]], BASE, "row 10"),
         ("gap.csv", lambda rows: rows[:50] + rows[55:], [*BASE, "--time", "time"], "irregular at row 51"),
-        ("short.csv", lambda rows: rows[:90], BASE, "washout"),
+        ("short.csv", lambda rows: rows[:90], [*BASE, "--washout", "100"], "washout"),
         (
             "flat.csv",
             lambda rows: [rows[0]] + [r.rsplit(",", 1)[0] + ",7.0" for r in rows[1:]],
