@@ -119,8 +119,8 @@ def test_identify_writes_what_it_says(desk):
 def test_default_folder_resumes(desk):
     command = ["identify", "train.csv", "--inputs", "2", "--outputs", "3", *SMALL]
     first = echobound(*command, cwd=desk)
-    assert "one second was assumed" in first.stdout
-    assert "last 25 %" in first.stdout
+    assert "one second between samples was assumed" in first.stdout
+    assert "4 blocks of the training data in turn" in first.stdout
     [run] = [p for p in (desk / "runs").iterdir() if p.name.startswith("train-")]
     before = RunFolder(run).search
     echobound(*command, cwd=desk)

@@ -79,7 +79,7 @@ def test_identify_with_columns_alone_says_what_it_chose_and_why(desk):
         "since 800 samples are too few to give some away",
         "note: washout: 40 samples, a fifth of the shortest block",
         "note: law: broad",
-        "note: sampling time: one second was assumed",
+        "note: sampling time: one second between samples was assumed",
         "committee: median of networks",
         "not covered by the certificate",
     ):

@@ -7,8 +7,8 @@ from echobound.errors import EchoboundError  # isort: skip
 from echobound.scores import Score, register_score  # isort: skip
 from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
-from echobound.network import Choice, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform, broad, paper  # isort: skip
-from echobound.network import from_reservoirpy  # isort: skip
+from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
+from echobound.network import broad, from_reservoirpy, paper  # isort: skip
 from echobound.scenario import Certificate  # isort: skip
 from echobound.campaign import RunFolder  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
@@ -18,6 +18,7 @@ from echobound.verify import verify  # isort: skip
 __all__ = [
     "Certificate",
     "Choice",
+    "Committee",
     "EchoStateNetwork",
     "EchoboundError",
     "Identification",

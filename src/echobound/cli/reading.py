@@ -65,7 +65,7 @@ def said_of_reading(
     """What a reader should know about the records, a sentence each."""
     said = []
     if sampling_time is None and time is None:
-        said.append("sampling time: one second was assumed, since neither --sampling-time nor --time was given")
+        said.append("sampling time: one second between samples was assumed: give --sampling-time or --time")
     if resample is not None or decimate is not None:
         how = f"--resample {resample:g}" if resample is not None else f"--decimate {decimate}"
         said.append(f"{how}: the sampling time is {records[0].sampling_time:g} s, behind an anti-aliasing filter")
