@@ -2,6 +2,7 @@
 
 Usage: make accuracy
        python benchmarks/accuracy.py --sets tanks,emps --seeds 0,1,2,3,4 --data FOLDER --workers 16 --out FILE.json
+       python benchmarks/accuracy.py --device gpu
 
 What is finished is kept in the JSON file and not computed again, so a stopped run goes on where it was. The search
 sees the training rows alone. The test rows are opened by `test_errors`, after the models are settled.
@@ -167,7 +168,7 @@ SETS = {
 # ---------------------------------------------------------------- the search and the test
 
 
-def search(one: Set, training: list[Record], seed: int, workers: int) -> tuple[Identification, float]:
+def search(one: Set, training: list[Record], seed: int, workers: int, device: str) -> tuple[Identification, float]:
     """The certified search with its defaults, on the training rows alone.
 
     The washout is what it means: the number of measured samples from which a free run starts, given by the protocol.
@@ -181,12 +182,19 @@ def search(one: Set, training: list[Record], seed: int, workers: int) -> tuple[I
         washout=one.initial,
         seed=seed,
         workers=workers,
+        kernel=device,
     )
     return result, time.perf_counter() - start
 
 
 def test_errors(
-    one: Set, tests: list[Record], errors: Callable, training: list[Record], result: Identification, workers: int
+    one: Set,
+    tests: list[Record],
+    errors: Callable,
+    training: list[Record],
+    result: Identification,
+    workers: int,
+    device: str,
 ) -> dict:
     """Open the test rows: the errors of the pick, of the committee, and of every network of the search."""
 
@@ -194,7 +202,7 @@ def test_errors(
         pairs = respond(model, tests, washout=one.initial, dynamics=compiled_dynamics())
         return errors([simulated for _, simulated in pairs])
 
-    everyone = all_networks(one, training, tests, errors, result, workers)
+    everyone = all_networks(one, training, tests, errors, result, workers, device)
     worst = min if one.larger_is_better else max
     names = list(everyone[0])
     return {
@@ -205,7 +213,7 @@ def test_errors(
     }
 
 
-def all_networks(one: Set, training, tests, errors, result: Identification, workers: int) -> list[Errors]:
+def all_networks(one: Set, training, tests, errors, result: Identification, workers: int, device: str) -> list[Errors]:
     """Test errors of all networks of the search, each trained as the pick was, with the ridge of its row."""
     scheme = settle_validation(training, washout=one.initial)
     data = [*scheme.experiments.training]  # what the pick was trained on: all of it, or all but the held-out part
@@ -219,7 +227,7 @@ def all_networks(one: Set, training, tests, errors, result: Identification, work
         seed=result.certificate.seed,
     )
     cuts = np.cumsum([s.counted for s in opened])[:-1]
-    kernel = get_kernel()
+    kernel = get_kernel(device)
 
     def run(row) -> Errors:
         alone = replace(problem, law=replace(problem.law, ridges=(float(row["ridge"]),)))
@@ -231,7 +239,7 @@ def all_networks(one: Set, training, tests, errors, result: Identification, work
         return list(pool.map(run, result.table))
 
 
-def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path) -> None:
+def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, device: str, out: Path) -> None:
     one = SETS[name]
     try:
         training, tests, errors = one.load(data)
@@ -242,11 +250,12 @@ def run_set(name: str, seeds: Sequence[int], data: Path, workers: int, out: Path
         done = read(out)
         if str(seed) in done.get(name, {}):
             continue
-        result, seconds = search(one, training, seed, workers)
-        outcome = test_errors(one, tests, errors, training, result, workers)
+        result, seconds = search(one, training, seed, workers, device)
+        outcome = test_errors(one, tests, errors, training, result, workers, device)
         outcome |= {
             "seconds": seconds,
             "workers": workers,
+            "device": device,
             "validation": {
                 "pick": result.scores["validation"]["fit"],
                 "committee": result.committee_outcome.scores["validation"]["fit"],
@@ -383,6 +392,7 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS), help="separated by commas")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--device", default="cpu", help="cpu or gpu")
     parser.add_argument("--workers", type=int, default=usable_cores())
     parser.add_argument("--out", type=Path, default=HERE / "accuracy.json")
     options = parser.parse_args()
@@ -390,7 +400,7 @@ def main() -> None:
     for name in options.sets.split(","):
         if name not in SETS:
             parser.error(f"unknown set {name!r}: known are {', '.join(SETS)}")
-        run_set(name, seeds, options.data, options.workers, options.out)
+        run_set(name, seeds, options.data, options.workers, options.device, options.out)
     if read(options.out):
         write_table(read(options.out), options.out.with_name("ACCURACY.md"))
 

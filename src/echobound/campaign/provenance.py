@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,16 @@ def here() -> Place:
         machine=f"{platform.system()} {platform.machine()}",
         processor=_processor(),
         python=platform.python_version(),
-        echobound=version("echobound"),
-        numpy=version("numpy"),
+        echobound=_version("echobound"),
+        numpy=_version("numpy"),
     )
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from its sources
+        return "unknown"
 
 
 def _processor() -> str:
@@ -85,6 +92,6 @@ def provenance(**more: Any) -> dict[str, Any]:
         "host": here().host,
         "machine": here().machine,
         "python": here().python,
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: _version(name) for name in PACKAGES},
         **more,
     }
