@@ -54,16 +54,14 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def python_pages() -> dict[str, str]:
-    """A page for each module with its public names as the source lists them; a name stands on the first of them."""
+    """A page for each module with its public names as it imports or defines them; each stands on the first page."""
     pages: dict[str, str] = {}
     home: dict[str, str] = {}
     for page, (title, module, intro) in PYTHON.items():
         names = vars(importlib.import_module(module))
-        source = inspect.getsource(importlib.import_module(module))
         parts, elsewhere = [f"# {title}", intro], []
-        for name in sorted(names["__all__"], key=source.index):
-            thing = names[name]
-            if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        for name, thing in names.items():
+            if name not in names["__all__"] or not (inspect.isclass(thing) or inspect.isfunction(thing)):
                 continue
             path = f"{thing.__module__}.{thing.__qualname__}"
             if home.setdefault(path, page) == page:

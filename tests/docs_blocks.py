@@ -156,7 +156,7 @@ def _run_console(body: str, where: str, env: dict[str, str]) -> tuple[str, list[
             wrong.append(f"{where}: {command.strip()} ended with {done.returncode}: {done.stdout}")
         if shown.strip() and not matches(shown, done.stdout):
             wrong.append(f"{where}: {command.strip()} prints\n{done.stdout}\nbut the page shows\n{shown}")
-            shown = _wrapped(done.stdout)
+            shown = shown if "Traceback" in done.stdout else _wrapped(done.stdout)
         parts.append(f"$ {command}{shown}")
     return "".join(parts), wrong
 
@@ -167,7 +167,14 @@ def environment(shims: Path) -> dict[str, str]:
     for name, call in (("python", ""), ("echobound", " -m echobound")):
         (shims / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{call} "$@"\n')
         (shims / name).chmod(0o755)
-    return {**os.environ, "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}", "COLUMNS": str(WIDTH)}
+    return {**os.environ, **this_tree(), "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}", "COLUMNS": str(WIDTH)}
+
+
+def this_tree() -> dict[str, str]:
+    """Environment in which a process started anywhere imports the echobound that is tested here."""
+    import echobound
+
+    return {"PYTHONPATH": str(Path(echobound.__file__).parents[1])}
 
 
 def _wrapped(text: str) -> str:

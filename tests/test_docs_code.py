@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,17 @@ def test_the_reference_covers_every_command_and_every_public_name(site):
     for name in echobound.__all__:
         thing = getattr(echobound, name)
         assert f'id="{thing.__module__}.{thing.__qualname__}"' in python
+
+
+def test_parameters_on_one_line_have_their_own_types(site):
+    apart = runpy.run_path(str(DOCS / "parameters.py"))["apart"]
+    listed = "Parameters\n----------\nlow, high\n    Ends.\n\n    More.\nname\n    Its name.\n\n"
+    assert apart(f"Words.\n\n{listed}Examples\n--------\n>>> 1\n") == (
+        "Words.\n\nParameters\n----------\nlow\n    Ends.\n\n    More.\nhigh\n    Ends.\n\n    More.\nname\n"
+        "    Its name.\n\nExamples\n--------\n>>> 1\n"
+    )
+    python = re.sub(r"<[^>]+>|\s+", " ", (site / "reference" / "python.html").read_text())
+    assert re.search(r" kernel +str +How to compute", python), "and not the type of `workers`"
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from docs_blocks import ROOT
+from docs_blocks import ROOT, this_tree
 
 EXAMPLES = ROOT / "examples"
 MAKER = runpy.run_path(str(EXAMPLES / "make_notebooks.py"))
@@ -45,7 +45,7 @@ def test_script_runs(script, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        env={**os.environ, "MPLBACKEND": "agg"},
+        env={**os.environ, **this_tree(), "MPLBACKEND": "agg"},
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -55,10 +55,11 @@ def test_script_runs(script, tmp_path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_notebook_runs_from_a_clean_kernel(script, tmp_path):
+def test_notebook_runs_from_a_clean_kernel(script, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PYTHONPATH", this_tree()["PYTHONPATH"])
     content = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     nbformat.validate(content)
     nbclient.NotebookClient(content, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
