@@ -27,7 +27,7 @@ def apart(docstring: str) -> str:
     """The docstring with every line of several parameters repeated, a name each."""
     head, mark, tail = docstring.partition(HEADING)
     listed, *rest = re.split(r"(?=\n\w+\n-{3,}\n)", tail, maxsplit=1)
-    return head + mark + SEVERAL.sub(_one_each, listed + "\n") + "".join(rest)
+    return head + mark + SEVERAL.sub(_one_each, listed if rest else listed + "\n") + "".join(rest)
 
 
 def _one_each(found: re.Match[str]) -> str:

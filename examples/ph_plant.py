@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from echobound import RunFolder, identify, ph_experiment, verify
 from echobound.draws import VERIFICATION
 
-training, validation = ph_experiment(samples=(5000, 3000))
+training, validation = ph_experiment(samples=(1500, 800), period=40)
 
 # %% [markdown]
 # The search. The number of networks follows from epsilon and beta by the paper's bound, before anything is drawn.
@@ -23,7 +23,7 @@ result = identify(
     training,
     validation,
     law="paper",
-    order=30,
+    order=20,
     epsilon=0.05,
     beta=1e-7,
     bound="explicit",
