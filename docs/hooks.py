@@ -21,7 +21,7 @@ PYTHON = {
     "python": (
         "Python",
         "echobound",
-        "The public names, in the order of the work: records, what is drawn, the search, its certificate, the model.",
+        "What `from echobound import ...` gives. The examples are run by the tests.",
     ),
     "scenario": (
         "Theory in code",
