@@ -48,9 +48,9 @@ def _options(
 
 
 # Each module registers its commands with `app`; none of them imports anything slow before its command runs.
-from echobound.cli import identify, plan, plant, reproduce, runs  # noqa: E402
+from echobound.cli import identify, pages, plan, plant, reproduce, runs  # noqa: E402
 
-for module in (plan, plant, identify, runs, reproduce):
+for module in (plan, plant, identify, runs, pages, reproduce):
     module.register(app)
 
 
