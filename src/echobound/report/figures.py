@@ -163,7 +163,6 @@ def outputs_figure(
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         upper, lower = axes[2 * i], axes[2 * i + 1]
         upper.plot(time, measured[:, i], color=MEASURED, label="measured")
-        lower.axhline(0, color=QUIET, lw=0.6)
         # Beyond the measured range a diverging model would flatten everything else.
         low, high = float(np.nanmin(measured[:, i])), float(np.nanmax(measured[:, i]))
         margin = 0.35 * (high - low) or 1.0
@@ -176,6 +175,7 @@ def outputs_figure(
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
             error = np.clip(measured[:, i] - signal[:, i], -margin, margin)
             lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
+        lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
         upper.set_ylim(bottom - 0.05 * margin, high + margin)
         upper.set_ylabel(labelled(name, unit), parse_math=False)  # a column may be called $x
         legend = upper.legend(loc="upper right", ncols=min(3, len(simulated) + 1))

@@ -15,6 +15,7 @@ __all__ = ["ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thi
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+LARGEST = 1e300  # beyond it nothing can be drawn; such a score stands on the edge
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,14 +59,14 @@ class ScorePanel:
         if not len(scores):
             return 0.0, 1.0
         sign = 1.0 if self.direction == "max" else -1.0
-        values = sign * scores
+        values = sign * np.clip(scores, -LARGEST, LARGEST)
         good, bad, bulk = values.max(), values.min(), np.quantile(values, 0.03)
         if self.case == "best" and good - bad > 4 * (good - bulk):
             bad = bulk
         marks = [sign * good, sign * bad] + ([self.threshold] if self.line is not None else [])
-        low, high = min(marks), max(marks)
-        margin = 0.08 * (high - low) or 1.0
-        return float(low - margin), float(high + margin)
+        low, high = float(min(marks)), float(max(marks))
+        margin = 0.08 * (high - low) or 0.08 * abs(high) or 1.0
+        return low - margin, high + margin
 
     @property
     def line(self) -> float | None:

@@ -157,6 +157,8 @@ def learning_plot(sizes: Array, curve: Array, label: str) -> LayoutDOM:
 def _range(start: float, end: float, *tags: str) -> Any:
     from bokeh.models import Range1d
 
+    if not start < end:  # one value only, perhaps one that swallows a margin of 1
+        start, end = start - abs(start) / 10 - 1, end + abs(end) / 10 + 1
     return Range1d(start=float(start), end=float(end), bounds=(float(start), float(end)), tags=list(tags))
 
 

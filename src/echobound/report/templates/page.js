@@ -54,8 +54,13 @@
     const plot = figure.querySelector(".plot");
     const item = JSON.parse(figure.querySelector("script").textContent);
     const views = await Bokeh.embed.embed_item(item);
-    const root = views.roots[0].model;
-    plot.style.minHeight = "";
+    const [view] = views.roots;
+    const root = view.model;
+    // One stop for the keyboard a figure, not one a panel.
+    for (const panel of view.child_views) {
+      panel.canvas_view.events_el.tabIndex = -1;
+      panel.canvas_view.events_el.style.outline = "none";
+    }
     drawn.push(root);
     paint(root);
     wake(root, false);
@@ -63,11 +68,10 @@
       const what = event.target.dataset.do;
       if (what) move(root, what);
     });
-    plot.addEventListener("focus", () => wake(root, true));
-    plot.addEventListener("blur", () => wake(root, false));
-    plot.addEventListener("pointerdown", () => plot.focus({preventScroll: true}));
+    plot.addEventListener("focusin", () => wake(root, true));
+    plot.addEventListener("focusout", (event) => wake(root, plot.contains(event.relatedTarget)));
     plot.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") plot.blur();
+      if (event.key === "Escape") document.activeElement.blur();
       if (!(event.key in keys) || event.ctrlKey || event.metaKey || event.altKey) return;
       move(root, keys[event.key]);
       event.preventDefault();
