@@ -32,7 +32,6 @@ def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> Non
         return
     from rich.console import Group
     from rich.panel import Panel
-    from rich.rule import Rule
     from rich.table import Table
     from rich.text import Text
 
@@ -41,7 +40,7 @@ def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> Non
     parts += [Text(), Text(certificate["worst"]["statement"], style="dim")]
     if certificate["winner"] is not None and width >= 40:
         unicode = "utf" in (out.encoding or "").lower()
-        parts += [Text(), Rule(style="dim"), Text(), _distribution(certificate, scores, width - 8, unicode=unicode)]
+        parts += [Text(), _distribution(certificate, scores, width - 8, unicode=unicode)]
     title_text = Text(title, style="bold green" if certificate["status"] == "certified" else "bold red")
     out.print(
         Panel(Group(*parts), title=title_text, title_align="left", width=width, padding=(1, 3), border_style="dim")
