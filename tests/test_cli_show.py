@@ -106,8 +106,10 @@ def test_report_writes_the_same_page_again(desk):
     page.unlink()
     result = json.loads(echobound("report", "ph", "--json", cwd=desk).stdout)
     assert result == {"run": "ph", "page": "ph/report.html", "bytes": page.stat().st_size}
-    strip = lambda text: re.sub(rb'"[a-z_]*id":"[^"]*"|"p\d+"|[0-9a-f]{8}-[0-9a-f-]{27}', b"", text)  # noqa: E731
-    assert len(strip(before)) == pytest.approx(len(strip(page.read_bytes())), abs=2000)
+    # Bokeh numbers what it draws as it goes along; everything else is the same.
+    without = lambda text: re.sub(rb'<script type="application/json".*?</script>', b"", text, flags=re.DOTALL)  # noqa: E731
+    assert without(before) == without(page.read_bytes())
+    assert len(without(before)) < len(before)
 
 
 def test_open_gives_the_page_to_the_browser(desk):

@@ -27,6 +27,15 @@ def missing(what):
     pytest.skip(f"{what} is not installed")
 
 
+def test_without_a_browser_ci_fails_and_a_desk_skips(monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception):
+        missing("Chromium")
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception):
+        missing("Chromium")
+
+
 @pytest.fixture(scope="module")
 def browser():
     try:
@@ -242,13 +251,13 @@ def test_the_command_can_be_copied(visit):
     assert one.page.evaluate("navigator.clipboard.readText()") == one.page.inner_text("#command")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(visit, scheme):
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_axe_finds_nothing_serious(visit, scheme, width):
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         missing("axe")
-    one = visit(color_scheme=scheme, bypass_csp=True)
+    one = visit(color_scheme=scheme, width=width, bypass_csp=True)
     one.draw_all()
     found = Axe().run(one.page).response
     serious = [

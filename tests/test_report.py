@@ -1,5 +1,6 @@
 """The page of a run: what it says, what it escapes, what it weighs; how it behaves is seen in test_page_browser."""
 
+import ast
 import json
 import re
 import subprocess
@@ -14,7 +15,7 @@ from echobound.data import Record
 from echobound.identify import identify
 from echobound.report import write_page
 from echobound.report.contents import RunContents
-from echobound.report.sections import SECTIONS
+from echobound.report.sections import SECTIONS, again
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
@@ -123,14 +124,32 @@ def test_the_page_needs_nothing_from_outside(page):
     assert {attributes.get("type") for tag, attributes in page.tags if tag == "script"} == {None, "application/json"}
 
 
-def test_a_page_of_645_networks_is_small(page, run):
-    import bokeh
+def test_of_bokehs_scripts_the_core_alone_is_in_the_page_and_once(run):
     from bokeh.resources import Resources
 
     [script] = Resources(mode="inline", components=["bokeh"]).js_raw[:1]
     text = (run[0] / "report.html").read_text(encoding="utf-8")
-    assert script in text, bokeh.__version__
-    assert text.count("Bokeh Contributors") == script.count("Bokeh Contributors"), "the core alone, and once"
+    assert text.count(script) == 1
+    assert len(text) - len(script) < 1e6, "the rest is ours"
+
+
+@pytest.mark.parametrize("name", ["it's", 'a "run"', "naïve 水 😀", "$HOME `id`"])
+def test_the_command_survives_the_name_of_the_folder(run, name):
+    import shlex
+    from types import SimpleNamespace
+
+    command = again(SimpleNamespace(plan=RunFolder(run[0]).plan, name=name))
+    python, dash, code = shlex.split(command)
+    assert (python, dash) == ("python", "-c")
+    [constants] = [
+        [n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    ]
+    assert {name, f"{name}-again"} == set(constants)
+
+
+def test_a_folder_given_as_a_dot_has_a_name(run, monkeypatch):
+    monkeypatch.chdir(run[0])
+    assert RunContents(RunFolder(".")).name == "page"
 
 
 def test_names_from_data_are_escaped(ph_records, tmp_path):
@@ -246,3 +265,28 @@ def test_ten_thousand_networks_and_samples_fit_into_five_megabytes(run, monkeypa
     large = RunFolder(target)
     size = write_page(large).stat().st_size
     assert size < 5e6, size
+
+
+# ---------------------------------------------------------------- what more of the theory adds, where it is there
+
+
+def test_the_band_is_shown_with_the_confidence_of_the_certificate(run):
+    theory = pytest.importorskip("echobound.scenario.band")
+    contents = RunContents(RunFolder(run[0]))
+    scores = contents.search["scores"][:, 0]
+    band = theory.DistributionBand.of(scores, beta=contents.certificate.beta, direction="max")
+    assert np.array_equal(contents.band, [band.lower, band.upper])
+    assert "band is for all networks" in Outline((run[0] / "report.html").read_text(encoding="utf-8")).text
+
+
+def test_the_learning_curve_ends_at_the_best_and_says_what_more_would_gain(run):
+    theory = pytest.importorskip("echobound.scenario.gain")
+    contents = RunContents(RunFolder(run[0]))
+    sizes, curve, words = contents.learning
+    assert (sizes[0], sizes[-1]) == (1, contents.certificate.networks)
+    assert curve[0] == pytest.approx(contents.search["scores"][:, 0].mean())
+    assert curve[-1] == contents.certificate.threshold
+    assert words == theory.Gain.of(contents.search["scores"][:, 0], score="fit", direction="max", unit="%").words
+    text = Outline((run[0] / "report.html").read_text(encoding="utf-8")).text
+    assert words in text
+    assert "no part of the certificate" in text

@@ -67,6 +67,11 @@ class RunContents:
         self.folder = folder
 
     @property
+    def name(self) -> str:
+        """What the run is called: its folder."""
+        return self.folder.path.resolve().name
+
+    @property
     def plan(self) -> Plan:
         """What was planned."""
         return self.folder.plan

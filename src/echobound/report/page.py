@@ -27,7 +27,7 @@ __all__ = ["write_page"]
 def write_page(folder: RunFolder) -> Path:
     """Write ``report.html`` of a finished run into its folder, and return where it is."""
     path = folder.path / "report.html"
-    write_whole(path, page(RunContents(folder)).encode())
+    write_whole(path, page(RunContents(folder)).encode(errors="backslashreplace"))
     return path
 
 
@@ -38,7 +38,7 @@ def page(run: RunContents) -> str:
         _environment()
         .get_template("page.html")
         .render(
-            title=f"Certified identification: {run.folder.path.name}",
+            title=f"Certified identification: {run.name}",
             certificate=run.certificate.to_dict(),
             scores={response.role: response.scores["model"] for response in run.responses},
             verification=run.verification,

@@ -246,14 +246,14 @@ def origin(run: RunContents) -> Section:
 
 def again(run: RunContents) -> str:
     """The command that makes the whole run again, from the plan and the data of its own folder."""
-    plan, name = run.plan, run.folder.path.name
-    washout = plan.folds[0].training[0].washout
+    washout = run.plan.folds[0].training[0].washout
+    old, new = (json.dumps(name, ensure_ascii=False) for name in (run.name, f"{run.name}-again"))
     code = (
         "from echobound import RunFolder, identify;"
-        f" old = RunFolder({json.dumps(name)}); data, plan = old.experiments, old.plan;"
+        f" old = RunFolder({old}); data, plan = old.experiments, old.plan;"
         f" new = identify(data.training, data.validation, test=data.test, law=plan.law, seed=plan.seed,"
         f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
-        f" beta=plan.beta, bound=plan.bound, run={json.dumps(name + '-again')});"
+        f" beta=plan.beta, bound=plan.bound, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"
