@@ -49,6 +49,7 @@ STYLE: dict[Any, Any] = {
     "axes.linewidth": 0.7,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.xmargin": 0.015,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",

@@ -74,18 +74,19 @@ def outputs(run: RunContents) -> Section | None:
     )
 
 
-def responses_drawing(response: Response, how: str) -> Drawing:
-    """Measured outputs and those of one or several models."""
+def responses_drawing(response: Response, how: str, name: str | None = None) -> Drawing:
+    """Measured outputs and those of one or several models; the name is that of the role if not given."""
     several = len(response.scores) > 1
     fits = [
         f"FIT of {name}{f' by {whose}' * several}: {part['fit']:.2f} %"
         for whose, scores in response.scores.items()
         for name, part in scores["per_output"].items()
     ]
+    whose = " and the ".join(response.simulated)
     samples = int((~np.isnan(response.measured[:, 0])).sum())
     return Drawing(
-        name=response.role,
-        caption=f"{response.role.capitalize()} data: measured output and the model's {how}",
+        name=response.role if name is None else name,
+        caption=f"{response.role.capitalize()} data: measured output and {how} of the {whose}",
         summary=f"{samples} samples after the washout. {', '.join(fits)}.",
         keys=(("measured", "measured"), *zip(plots.MODEL_COLOURS, response.simulated, strict=False)),
         plot=lambda: plots.outputs_plot(response),
