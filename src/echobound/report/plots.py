@@ -81,9 +81,12 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
     x_range, plots = _range(-0.01 * len(scores) - 0.5, 1.01 * len(scores) - 0.5, "x"), []
     for i, panel in enumerate(panels):
         last = i == len(panels) - 1
+        low, high = panel.limits
+        inset = 0.025 * (high - low)  # what stands on the edge must not be cut in half
+        heights = np.where(panel.off, np.clip(panel.shown, low + inset, high - inset), panel.shown)
         plot = _plot(230, x_range, _range(*panel.limits), y=panel.label, x="network (index)" if last else "")
         kept = np.zeros(len(scores), dtype=bool)
-        kept[thinned(panel.shown[:, None], MOST_NETWORKS)] = True
+        kept[thinned(heights[:, None], MOST_NETWORKS)] = True
         tips = [
             ("network", "@index"),
             ("states", "@order"),
@@ -95,7 +98,7 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
             (kept & panel.off, "inverted_triangle" if panel.direction == "max" else "triangle", 6, "quiet"),
         ):
             data: dict[str, Any] = {"index": index[which].astype(np.int32), "order": orders[which].astype(np.int32)}
-            data |= {"y": panel.shown[which]} | {f"s{j}": scores[which, j] for j in range(len(names))}
+            data |= {"y": heights[which]} | {f"s{j}": scores[which, j] for j in range(len(names))}
             dots = plot.scatter("index", "y", source=ColumnDataSource(data), marker=marker, size=size, line_color=None)
             drawn.append(_painted(dots, fill_color=fill))
         _hover(plot, drawn, tips)
@@ -105,7 +108,7 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
             plot.add_layout(line)
         if panel.circle_violations:
             beyond = panel.beyond
-            circled = plot.scatter(index[beyond], panel.shown[beyond], size=14, fill_color=None, line_width=2)
+            circled = plot.scatter(index[beyond], heights[beyond], size=14, fill_color=None, line_width=2)
             _painted(circled, line_color="alert").name = f"violations-{panel.case}"
         plots.append(plot)
     return _stack(plots)
