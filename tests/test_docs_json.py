@@ -75,6 +75,8 @@ def printed(tmp_path_factory):
         ("verify", ["diverged", "--fresh", "2"], 0),
         ("verify", ["one", "--fresh", "3"], 0),
         ("show", ["one"], 0),
+        ("report", ["one"], 0),
+        ("figures", ["one", "--format", "svg"], 0),
         ("simulate", ["one", "test.csv"], 0),
         ("simulate", ["growing", "long.csv"], 0),
         ("simulate", ["one", "test.csv", "--committee"], 0),

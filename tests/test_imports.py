@@ -49,6 +49,7 @@ FIRST_USE = {
     "scipy",
     "numba",
     "matplotlib",
+    "bokeh",
     "jinja2",
     "pandas",
     "polars",

@@ -17,7 +17,7 @@ from echobound.network.response import respond
 from echobound.scenario import ErrorLimit
 from echobound.scores import mean_summary, rmse, summary
 
-__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "outcome_of"]
+__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "episodes_of", "outcome_of"]
 
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate, which is"
@@ -72,8 +72,21 @@ def outcome_of(
     pairs = respond(model, test, problem.horizon, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     scores["test"] = summary(measured, simulated, names)
+    return Outcome(scores, _limit(pairs))
+
+
+def episodes_of(
+    model: EchoStateNetwork | Committee, test: Sequence[Record], horizon: int | None = None
+) -> ErrorLimit | None:
+    """What the RMSE in the test records says about new ones; None of fewer than 20."""
+    if len(test) < FEWEST_EPISODES:
+        return None
+    return _limit(respond(model, test, horizon, dynamics=compiled_dynamics()))
+
+
+def _limit(pairs: Sequence[tuple[Signal, Signal]]) -> ErrorLimit | None:
     enough = len(pairs) >= FEWEST_EPISODES
-    return Outcome(scores, ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None)
+    return ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None
 
 
 def committee_outputs(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:

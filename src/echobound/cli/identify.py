@@ -187,7 +187,7 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
     if as_json:
         print_json(content)
     else:
-        print_result(content)
+        print_result(content, result.table["scores"][:, 0])
     if result.model is None:
         raise typer.Exit(1)
 
