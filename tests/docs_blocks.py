@@ -4,7 +4,9 @@ A page is run in a folder of its own, top to bottom. What a fence means:
 
     python    run, all of a page in one namespace; a ``text`` fence right after it is what it prints
     console   lines that start with ``$ `` are commands, run by bash; the lines below one are what it prints, if any
+    pycon     run as a doctest, in the namespace of the page
     sh        how to install: run by the test of a newcomer's path, which needs a network
+    cluster   needs several machines (docs/CLUSTER.md): not run here, tested by tests/test_campaign_cluster.py
     text, matlab, or none   not code of ours
 
 What is shown is compared word by word: ``...`` stands for anything, numbers with a point may differ by a thousandth
@@ -17,6 +19,7 @@ What is shown is compared word by word: ``...`` stands for anything, numbers wit
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
 import os
 import re
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXECUTED, SET_UP, PLAIN = {"python", "console"}, {"sh"}, {"text", "matlab", ""}
+EXECUTED, SET_UP, CLUSTER, PLAIN = {"python", "console", "pycon"}, {"sh"}, {"cluster"}, {"text", "matlab", ""}
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.M | re.S)
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 TOLERANCE = 1e-3
@@ -105,6 +108,8 @@ def run_page(path: Path, update: bool = False) -> list[str]:
                 if after is not None and shown is not None and not matches(shown, printed):
                     wrong.append(f"{where} prints\n{printed}\nbut the page shows\n{shown}")
                     changes.append((after, _wrapped(printed)))
+            elif block.language == "pycon":
+                wrong += _run_session(block.body, where, namespace)
             elif block.language == "console":
                 body, complaints = _run_console(block.body, where, env)
                 wrong += complaints
@@ -121,6 +126,13 @@ def _run_python(code: str, where: str, namespace: dict[str, object]) -> str:
     with contextlib.redirect_stdout(out):
         exec(compile(code, where, "exec"), namespace)
     return out.getvalue()
+
+
+def _run_session(body: str, where: str, namespace: dict[str, object]) -> list[str]:
+    test = doctest.DocTestParser().get_doctest(body, namespace, where, None, None)
+    test.globs, out = namespace, io.StringIO()  # names go on from block to block
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    return [out.getvalue()] if runner.run(test, out=out.write, clear_globs=False).failed else []
 
 
 def commands(body: str) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ import pytest
 from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.identify import identify
+from echobound.network import respond
 from echobound.report import write_page
 from echobound.report.contents import RunContents
 from echobound.report.sections import SECTIONS, again
@@ -207,7 +208,9 @@ def test_several_records_and_outputs(mimo_records, tmp_path):
     assert (np.diff(response.time) >= 0).all()
     assert response.time[0] == 20 * 0.5
     assert response.time[-1] == (240 + 199) * 0.5
-    measured, simulated = folder.model.respond(folder.experiments.validation)
+    measured, simulated = (
+        np.concatenate(side) for side in zip(*respond(folder.model, folder.experiments.validation), strict=True)
+    )
     assert np.array_equal(response.measured[~np.isnan(response.measured[:, 0])], measured)
     assert np.array_equal(np.delete(response.simulated["model"], 220, axis=0), simulated)
     assert write_page(folder).stat().st_size > 0
