@@ -94,19 +94,15 @@ def moves(problem: Problem, kernel: Kernel, row: Any, tries: int = TRIES) -> flo
     return max(relative(row["scores"], _imitated(problem, trial, reservoir, index, t)) for t in range(tries))
 
 
-def readout_moves(problem: Problem, kernel: Kernel, index: int, ridge: int, tries: int = TRIES) -> float:
-    """How much the readout of draw `index` on the first fold moves, relative in norm, when rounding is imitated.
+def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRIES) -> float:
+    """How much the readout of draw `index` moves, relative in norm, when rounding is imitated.
 
-    `ridge` is the position of the ridge in the law.
+    For a problem of one fold and one ridge, as that of a model.
     """
     trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
-    ours = trial.readouts[0][ridge]
-    size = max(float(np.linalg.norm(ours)), 1e-300)
-    return max(
-        float(np.linalg.norm(_retrained(problem, 0, trial, reservoir, index, np.random.default_rng(t))[ridge] - ours))
-        / size
-        for t in range(tries)
-    )
+    ours = trial.readouts[0][0]
+    moved = (_retrained(problem, 0, trial, reservoir, index, np.random.default_rng(t))[0] for t in range(tries))
+    return max(float(np.linalg.norm(one - ours)) for one in moved) / max(float(np.linalg.norm(ours)), 1e-300)
 
 
 def _reservoir(problem: Problem, index: int) -> Reservoir:
