@@ -13,7 +13,7 @@ from gpu_at_hand import reason
 from echobound.campaign import RunFolder
 
 SMALL = ["--law", "paper", "--order", "10", "--epsilon", "0.2", "--beta", "1e-3", "--washout", "60"]
-COMMANDS = ["plan", "demo", "identify", "verify", "simulate", "show", "watch", "reproduce", "simulate-plant"]
+COMMANDS = ["plan", "demo", "identify", "verify", "simulate", "show", "audit", "watch", "reproduce", "simulate-plant"]
 
 
 def echobound(*arguments, cwd, code=0, env=None):

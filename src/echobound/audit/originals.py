@@ -17,6 +17,7 @@ __all__ = ["check_originals"]
 def check_originals(experiments: Experiments, originals: Sequence[Record], log: Log) -> None:
     """Every record of the run must be a part of an original one, and no sample of these be left out."""
     used = [np.zeros(len(original), dtype=bool) for original in originals]
+    found_all = True
     numbers = {"training": 0, "validation": 0, "test": 0}
     for role, record in experiments.roles:
         numbers[role] += 1
@@ -24,6 +25,7 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], log: 
         places = [(i, at) for i, original in enumerate(originals) for at in _places(record, original)]
         if not places:
             log.find(name, "a part of the original data", _nearest(record, originals))
+            found_all = False
             continue
         unused = [(i, at) for i, at in places if not used[i][at : at + len(record)].any()]
         number, at = (unused or places)[0]
@@ -39,7 +41,7 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], log: 
         )
         log.compare(name, ours, theirs)
     for original, seen in zip(originals, used, strict=True):
-        if not seen.all():
+        if found_all and not seen.all():
             first = int(np.argmin(seen)) + 1
             left = f"{int((~seen).sum())} that are in none of its records, the first is sample {first}"
             log.find("data.npz", f"all {len(original)} samples of {original.name}", left)
