@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 from run import CPU, load, problem, report, save
 
 from echobound.campaign import usable_cores
 from echobound.kernels import get_kernel
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kernel_agreement import moves  # the probe is the tests'
+from echobound.kernels.sensitivity import moves
 
 NETWORKS, PROBED = 645, 10
 

@@ -20,6 +20,7 @@ COMMANDS = [
     "verify",
     "simulate",
     "show",
+    "audit",
     "watch",
     "report",
     "figures",

@@ -82,6 +82,8 @@ def printed(tmp_path_factory):
         ("simulate", ["one", "test.csv", "--committee"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
+        ("audit", ["one", "--data", "train.csv", "--data", "val.csv"], 1),
+        ("audit", ["two", "--data", "train.csv,val.csv,test.csv", "--sample", "2", "--seed", "1"], 0),
         ("watch", ["one"], 0),
         ("watch", ["planned"], 0),
         ("reproduce", ["--orders", "5,10", *few, "--data-seed", "0", "--run", "paper"], 0),
@@ -127,6 +129,8 @@ def test_the_objects_inside_are_documented_too(printed):
     shown = [value["committee"] for value in printed["show"] if "committee" in value]
     require_as_documented([*committees, *shown], inside["committee"])
     require_as_documented([c["episodes"] for c in committees if c["episodes"]], inside["episodes"])
+    for name in ("findings", "detection"):
+        require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
     [theirs] = [row["paper"] for value in printed["reproduce"] for row in value["orders"] if row["paper"]]
     assert all(f"`{key}`" in inside["orders"]["paper"][1] for key in theirs)

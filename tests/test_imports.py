@@ -18,7 +18,7 @@ ORDER = [
     {"kernels"},
     {"campaign"},
     {"report"},
-    {"identify", "verify"},
+    {"identify", "verify", "audit"},
     {"compare", "estimators"},
     {"reproduce"},
     {"cli"},

@@ -14,8 +14,10 @@ from echobound.campaign import RunFolder  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
 from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
+from echobound.audit import Audit, audit  # isort: skip
 
 __all__ = [
+    "Audit",
     "Certificate",
     "Choice",
     "Committee",
@@ -28,6 +30,7 @@ __all__ = [
     "RunFolder",
     "Score",
     "Uniform",
+    "audit",
     "broad",
     "compare",
     "from_reservoirpy",

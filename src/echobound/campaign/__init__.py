@@ -1,7 +1,7 @@
 """Many draws, surely: engines, the ledger, progress events, the run folder."""
 
 from echobound.campaign.cores import usable_cores, worker_count
-from echobound.campaign.engine import run_campaign
+from echobound.campaign.engine import evaluate_draws, run_campaign
 from echobound.campaign.engines import Engine, get_engine, opened, require_known
 from echobound.campaign.folder import Experiments, RunFolder
 from echobound.campaign.ledger import Ledger, rows_digest
@@ -22,6 +22,7 @@ __all__ = [
     "Stopped",
     "Validation",
     "committee_outputs",
+    "evaluate_draws",
     "get_engine",
     "opened",
     "outcome_of",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict
+
+import numpy as np
 
 from echobound.campaign.blocks import Blocks
 from echobound.campaign.cores import memory_gib, usable_cores, worker_count
@@ -17,11 +19,11 @@ from echobound.campaign.progress import Progress
 from echobound.campaign.provenance import require_same_versions
 from echobound.campaign.stop import Stopped, asked_to_stop
 from echobound.errors import RunError
-from echobound.kernels.base import Kernel, Rows
+from echobound.kernels.base import Kernel, Rows, Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
 
-__all__ = ["Progress", "memory_gib", "run_campaign", "usable_cores", "worker_count"]
+__all__ = ["Progress", "evaluate_draws", "memory_gib", "run_campaign", "usable_cores", "worker_count"]
 
 AHEAD = 2  # blocks submitted for each worker: one in hand, one waiting
 LOSSES = 3  # times a block may be lost with its worker
@@ -76,6 +78,44 @@ def run_campaign(
         if signum is not None:
             raise Stopped(signum, _how_to_go_on(signum, ledger, ledger.progress(stream, family)))
     return ledger.rows(stream, family, indices)
+
+
+def evaluate_draws(
+    kernel: Kernel,
+    problem: Problem,
+    indices: Sequence[int],
+    *,
+    workers: int | None = None,
+    block: int | None = None,
+    engine: str | Executor | Engine = "threads",
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Rows:
+    """Evaluate some draws without a ledger, and return their rows in the order of their index."""
+    blocks, rows = Blocks(iter(indices), len(indices), block, kernel), np.zeros(0, row_dtype(len(problem.scores)))
+    start, sign = time.monotonic(), 1.0 if problem.scores[0].direction == "max" else -1.0
+    with one_blas_thread(), asked_to_stop() as asked:
+        with opened(engine, workers) as crew:
+            if len(indices):
+                crew.start(Job(kernel, problem))
+            for report in _reports(crew, blocks, asked):
+                rows = np.concatenate([rows, report.rows])
+                if on_progress is not None:
+                    scores = sign * rows["scores"][:, 0]
+                    on_progress(
+                        Progress(
+                            done=len(rows),
+                            planned=len(indices),
+                            best=float(sign * scores.max()),
+                            worst=float(sign * scores.min()),
+                            failures=int((rows["status"] == Status.DIVERGED).sum()),
+                            seconds=time.monotonic() - start,
+                            fresh=len(rows),
+                        )
+                    )
+        signum = asked()
+        if signum is not None:
+            raise Stopped(signum, f"stopped by {signal.Signals(signum).name}: start again to have all of them trained")
+    return rows[np.argsort(rows["index"])]
 
 
 def _reports(crew: Engine, blocks: Blocks, asked: Callable[[], int | None]) -> Iterator[Report]:

@@ -228,6 +228,12 @@ class Ledger:
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
+    def counts(self) -> dict[tuple[int, int], int]:
+        """How many rows there are of each stream and family."""
+        query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
+        with _said(self.path or "ledger", "table rows"):
+            return {(stream, family): count for stream, family, count in self._db.execute(query)}
+
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
         """Rows of a stream and family, all or those of some indices, in the order of their index."""
         where, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]

@@ -1,6 +1,7 @@
 """The entry point: commands by name, errors as one sentence, exit codes.
 
-0: done. 1: done, and the answer is no (all networks diverged; a verification that speaks against its certificate).
+0: done. 1: done, and the answer is no (all networks diverged; a verification that speaks against its certificate;
+an audit that found something).
 2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) or SIGTERM.
 """
 
@@ -50,9 +51,9 @@ def _options(
 
 
 # Each module registers its commands with `app`; none of them imports anything slow before its command runs.
-from echobound.cli import identify, pages, plan, plant, reproduce, runs, simulate, watch  # noqa: E402
+from echobound.cli import audit, identify, pages, plan, plant, reproduce, runs, simulate, watch  # noqa: E402
 
-for module in (plan, plant, identify, simulate, runs, watch, pages, reproduce):
+for module in (plan, plant, identify, simulate, runs, audit, watch, pages, reproduce):
     module.register(app)
 
 

@@ -1,0 +1,115 @@
+"""Audit: what was found, what is only rounding, and how probable it was to find more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Audit", "Finding", "detection"]
+
+SHARES = (0.01, 0.05, 0.1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it should be: where, what was expected, what is there."""
+
+    part: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit came to.
+
+    Parameters
+    ----------
+    run
+        The run folder.
+    findings
+        What is not as it should be; empty if all is well.
+    sensitive
+        Networks that differ no more than rounding makes them differ, a sentence each. This is no tampering.
+    notes
+        What an auditor should know besides.
+    claimed, others, retrained
+        Networks that carry a claim, all others, and how many were trained again: those that carry one, and a sample
+        of the others.
+    sampled
+        How many of the others were trained again.
+    seed
+        The auditor's randomness, which chose them.
+    """
+
+    run: Path
+    findings: tuple[Finding, ...]
+    sensitive: tuple[str, ...]
+    notes: tuple[str, ...]
+    claimed: int
+    others: int
+    sampled: int
+    seed: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    @property
+    def retrained(self) -> int:
+        """Networks that were trained again."""
+        return self.claimed + self.sampled
+
+    @property
+    def detection(self) -> list[dict[str, Any]]:
+        """For some shares of forged rows among the others: the probability that this audit would have found one."""
+        table = []
+        for share in SHARES if self.others else ():
+            forged = math.ceil(share * self.others)
+            probability = detection(self.others, self.sampled, forged)
+            table.append({"share": share, "forged": forged, "probability": probability})
+        return table
+
+    @property
+    def statement(self) -> str:
+        """The outcome in words."""
+        if self.findings:
+            count = len(self.findings)
+            return f"{count} finding{'s' * (count > 1)}: the certificate does not follow from this run as it is."
+        return (
+            f"Nothing was found. Digests, plan, data, law, models and every bound fit together, and {self.retrained} of"
+            f" {self.claimed + self.others} networks were drawn and trained again."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as JSON."""
+        return {
+            "run": str(self.run),
+            "passed": self.passed,
+            "statement": self.statement,
+            "findings": [dict(vars(finding)) for finding in self.findings],
+            "sensitive": list(self.sensitive),
+            "notes": list(self.notes),
+            "claimed": self.claimed,
+            "others": self.others,
+            "retrained": self.retrained,
+            "seed": self.seed,
+            "detection": self.detection,
+        }
+
+
+def detection(rows: int, sample: int, forged: int) -> float:
+    """Probability that a sample without replacement holds at least one of the forged rows.
+
+    Examples
+    --------
+    >>> round(detection(rows=600, sample=20, forged=60), 4), detection(10, 10, 1)
+    (0.8827, 1.0)
+    """
+    return 1.0 - math.comb(rows - forged, sample) / math.comb(rows, sample)

@@ -1,0 +1,153 @@
+"""Sensitivity: rows computed twice are the same to 1e-9, or the row is sensitive to rounding itself (contract 2).
+
+A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: the readout
+changed by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: a norm of 0.99 lets
+last bits of the state add up over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix into
+4e-7 of the readout at order 200, whatever the kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from echobound.kernels.base import Kernel, Trial, best_ridge
+from echobound.kernels.problem import Problem
+from echobound.kernels.reference import _regression, _simulate
+from echobound.network.readout import least_squares, ridge_solution
+from echobound.network.reservoir import Reservoir, draw_reservoir
+
+__all__ = ["TOLERANCE", "Agreement", "compare_rows", "moves", "readout_moves", "relative"]
+
+TOLERANCE = 1e-9
+READOUT, WEIGHT = 1e-12, 1e-14
+TRIES = 8
+Agreement = Literal["same", "sensitive", "different"]
+Array = NDArray[np.float64]
+
+
+def relative(a: Array, b: Array) -> float:
+    """Largest relative difference of scores; infinities of one sign are equal.
+
+    Examples
+    --------
+    >>> relative(np.array([2.0, np.inf]), np.array([2.0, np.inf])), relative(np.array([np.inf]), np.array([1.0]))
+    (0.0, inf)
+    """
+    same = a == b
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, np.abs(a - b) / np.maximum(np.abs(a), 1e-300))
+    return float(np.where(np.isnan(difference), np.inf, difference).max())
+
+
+def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, tolerance: float = TOLERANCE) -> Agreement:
+    """Whether a row that `kernel` computed and one from elsewhere are of the same draw, trained in the same way.
+
+    Where two ridges are as good as equal, rounding may decide which is taken: rows with different ridges are then
+    sensitive too.
+
+    Examples
+    --------
+    >>> from echobound import Record, paper
+    >>> from echobound.kernels import get_kernel, hold_out
+    >>> from echobound.scores import get_score
+    >>> k = np.arange(300.0)
+    >>> record = Record(u=np.sin(0.1 * k) ** 3, y=np.sin(0.1 * (k - 2)) ** 2)
+    >>> problem = hold_out(record, record, law=paper(5), scores=[get_score("fit")])
+    >>> kernel = get_kernel("reference")
+    >>> one, two = kernel.evaluate(problem, [7, 8])
+    >>> compare_rows(problem, kernel, one, one), compare_rows(problem, kernel, one, two)
+    ('same', 'different')
+    """
+    if any(row[name] != other[name] for name in ("stream", "family", "index", "order")):
+        return "different"
+    difference = relative(row["scores"], other["scores"])
+    if row["status"] == other["status"] and row["ridge"] == other["ridge"] and difference <= tolerance:
+        return "same"
+    if row["status"] != other["status"] and not difference:
+        return "different"  # the same finite scores, or the same infinite ones, and another reason
+    moved = moves(problem, kernel, row)
+    if difference > max(moved, tolerance if row["ridge"] != other["ridge"] else 0.0):
+        return "different"
+    if row["ridge"] == other["ridge"] or _may_have(problem, kernel, row, other["ridge"], max(moved, tolerance)):
+        return "sensitive"
+    return "different"
+
+
+def _may_have(problem: Problem, kernel: Kernel, row: Any, ridge: float, within: float) -> bool:
+    """Whether another ridge is as good, or the minimum norm stood in for it only by rounding."""
+    trial = kernel.trial(problem, int(row["index"]))
+    scores = [s for used, s in zip(trial.ridges, trial.table(problem), strict=True) if used == ridge]
+    if not scores:
+        return (ridge == 0.0 or ridge in problem.law.ridges) and within > TOLERANCE
+    return any(relative(row["scores"], s) <= within for s in scores)
+
+
+def moves(problem: Problem, kernel: Kernel, row: Any, tries: int = TRIES) -> float:
+    """How much the scores of a row move, relative, when rounding is imitated."""
+    index = int(row["index"])
+    trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
+    return max(relative(row["scores"], _imitated(problem, trial, reservoir, index, t)) for t in range(tries))
+
+
+def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRIES) -> float:
+    """How much the readout of draw `index` moves, relative in norm, when rounding is imitated.
+
+    For a problem of one fold and one ridge, as that of a model.
+    """
+    trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
+    ours = trial.readouts[0][0]
+    moved = (_retrained(problem, 0, trial, reservoir, index, np.random.default_rng(t))[0] for t in range(tries))
+    return max(float(np.linalg.norm(one - ours)) for one in moved) / max(float(np.linalg.norm(ours)), 1e-300)
+
+
+def _reservoir(problem: Problem, index: int) -> Reservoir:
+    return draw_reservoir(
+        problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
+    )
+
+
+def _imitated(problem: Problem, trial: Trial, reservoir: Reservoir, index: int, number: int) -> Array:
+    """Scores of a draw with rounding imitated: odd numbers change the readout, even ones what it is trained from."""
+    signs = np.random.default_rng(number)
+    table = []
+    for fold_number, fold in enumerate(problem.folds):
+        data = problem.scaled(fold_number, trial.hyper.scaling)
+        if number % 2:
+            weights = [w * (1 + READOUT * _signs(signs, w.shape)) for w in trial.readouts[fold_number]]
+        else:
+            weights = _retrained(problem, fold_number, trial, reservoir, index, signs)
+        outputs = [_simulate(problem, reservoir, w, fold, data) for w in weights]
+        table.append([[score(problem.measured[fold_number], o) for score in problem.scores] for o in outputs])
+    scores = np.mean(table, axis=0)
+    return np.asarray(scores[int(best_ridge(problem, scores))])
+
+
+def _retrained(
+    problem: Problem, fold: int, trial: Trial, reservoir: Reservoir, index: int, signs: Generator
+) -> list[Array]:
+    """Readouts of a fold for each ridge, with the last bits of weights and Gram matrix changed."""
+    data = problem.scaled(fold, trial.hyper.scaling)
+    arrays = {name: getattr(reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
+    moved = dataclasses.replace(
+        reservoir, **{name: a * (1 + WEIGHT * _signs(signs, a.shape)) for name, a in arrays.items()}
+    )
+    phi, y = _regression(problem, index, moved, problem.folds[fold], data)
+    gram = phi.T @ phi
+    pattern = np.tril(_signs(signs, gram.shape))
+    gram *= 1 + WEIGHT * (pattern + np.tril(pattern, -1).T)
+    moment = phi.T @ y * (1 + WEIGHT * _signs(signs, (phi.shape[1], y.shape[1])))
+    weights = [ridge_solution(gram, moment, r) if r > 0 else None for r in problem.law.ridges]
+    solved = [w for w in weights if w is not None]
+    if len(solved) < len(weights):
+        phi = phi * (1 + WEIGHT * _signs(signs, phi.shape))
+        return [w for _, w in least_squares(phi, y, problem.law.ridges)]
+    return solved
+
+
+def _signs(generator: Generator, shape: tuple[int, ...]) -> Array:
+    return np.where(generator.random(shape) < 0.5, -1.0, 1.0)
