@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["committee_facts", "print_result"]
 
+STATEMENTS = {"stopped": "stopped", "removal": "set aside", "both ends": "both ends", "gain": "more networks"}
+
 
 def committee_facts(committee: Committee) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
@@ -51,8 +53,11 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield (
         "networks",
         f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
-        f" epsilon = {upward(certificate['epsilon_exact'])} exactly",
+        f" epsilon = {upward(certificate['epsilon_exact'])}"
+        f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
     )
+    for statement in certificate["statements"]:
+        yield STATEMENTS[statement["kind"]], statement["words"]
     if certificate["winner"] is not None:
         yield "picked", f"network {certificate['winner']}"
     yield from _scores(content.get("scores", {}))

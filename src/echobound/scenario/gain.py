@@ -216,12 +216,13 @@ class Gain(Statement):
         name = self.score.upper() if self.score in ("fit", "rmse") else self.score
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
         chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
-        seen = "" if self.last_decade is None else f" (the last factor of ten gained {self.last_decade:.2g})"
+        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_short(self.last_decade, 2)})"
         if self.tail is None:
             return f"{chance}; the scores are too few or too alike to say how much better{seen}."
-        points = "s" if self.unit == "%" else ""
+        gained = _short(self.tail, 1)
+        points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} networks would probably gain about {self.tail:.1g} {point}{points}{seen}: an order of magnitude,"
+            f"{times} networks would probably gain about {gained} {point}{points}{seen}: an order of magnitude,"
             f" give or take its own size. {chance}. Part of such a gain is luck on"
             f" {'these validation data' if self.blocks is None else 'these blocks'}."
         )
@@ -261,6 +262,11 @@ class Gain(Statement):
             "blocks": self.blocks,
         }
         return Gain.of(scores, factor=self.factor, **scoring)
+
+
+def _short(value: float, digits: int) -> str:
+    """A number of few digits in full: 10, not 1e+01."""
+    return f"{float(f'{value:.{digits}g}'):g}"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -22,7 +22,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_probability
 from echobound.scenario.verification import Case, confidence, downward, goodness, upward
 
-__all__ = ["ScoreStatement", "Scored", "Scoring", "Statement", "beyond", "ordered", "scored", "where"]
+__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "ordered", "scored", "where"]
 
 
 class Scoring(TypedDict, total=False):
