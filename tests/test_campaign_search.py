@@ -253,3 +253,26 @@ def test_epsilon_follows_from_the_networks_by_the_rule():
     assert (networks, epsilon) == (645, rule.epsilon(645))
     assert settle_stop("patience:20,500", None, 1e-7, None)[1] == 500
     assert settle_stop("patience:700", 0.05, 1e-7, None)[1] == 701
+
+
+@pytest.mark.parametrize("score", ["fit", "rmse"])
+def test_optimism_is_reported_with_test_data(ph_records, score):
+    training, validation = ph_records
+    test = training.part(0, 300)
+    result = identify(training, validation, **SMALL, test=test, scores=[score])
+    found = result.optimism
+    assert found.validation == pytest.approx(result.certificate.threshold, rel=1e-9)
+    assert found.test == pytest.approx(result.scores["test"][score], rel=1e-9)
+    worse = found.validation - found.test if score == "fit" else found.test - found.validation
+    assert found.difference == pytest.approx(worse)
+    assert result.episodes is None, "one record says nothing about new ones"
+    assert identify(training, validation, **SMALL).optimism is None
+
+
+def test_twenty_test_records_limit_the_error_of_the_model(ph_records):
+    training, validation = ph_records
+    parts = [training.part(30 * i, 30 * i + 90) for i in range(20)]
+    result = identify(training, validation, **SMALL, test=parts)
+    assert result.episodes.episodes == 20
+    assert result.episodes.limit >= result.scores["test"]["rmse"]
+    assert result.episodes.epsilon == pytest.approx(1 - 0.05 ** (1 / 20))

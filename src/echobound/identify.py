@@ -44,7 +44,7 @@ from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, get_law
 from echobound.report import write_page
-from echobound.scenario import Certificate, StoppingRule, certify, ranking
+from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, certify, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
@@ -64,6 +64,9 @@ class Identification:
         One row for each network: index, status, scores, order, ridge.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
+    optimism, episodes
+        The model's score on test data beside validation data, and what 20 test records or more say about new ones;
+        None without them.
     committee
         The best networks as one model; the certificate does not cover it. None if it was not wanted.
     committee_outcome
@@ -85,6 +88,8 @@ class Identification:
     certificate: Certificate
     table: Rows
     scores: dict[str, Any]
+    optimism: Optimism | None
+    episodes: ErrorLimit | None
     committee: Committee | None
     committee_outcome: Outcome | None
     chosen: tuple[str, ...]
@@ -254,6 +259,8 @@ def identify(
         certificate=certificate,
         table=table,
         scores=achieved.scores,
+        optimism=achieved.optimism,
+        episodes=achieved.episodes,
         committee=several,
         committee_outcome=outcome,
         chosen=scheme.chosen,

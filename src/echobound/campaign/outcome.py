@@ -14,7 +14,7 @@ from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee, median_of
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
-from echobound.scenario import ErrorLimit
+from echobound.scenario import ErrorLimit, Optimism
 from echobound.scores import mean_summary, rmse, summary
 
 __all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "outcome_of"]
@@ -39,10 +39,13 @@ class Outcome:
         FIT and RMSE under ``validation`` (of blocks: their mean) and, where there are test data, ``test``.
     episodes
         What the RMSE in the test records says about new ones; None of fewer than 20.
+    optimism
+        The picked network's score on test data beside validation data; None of a committee, or without test data.
     """
 
     scores: dict[str, Any]
     episodes: ErrorLimit | None
+    optimism: Optimism | None = None
 
 
 def outcome_of(
@@ -73,7 +76,15 @@ def outcome_of(
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     scores["test"] = summary(measured, simulated, names)
     enough = len(pairs) >= FEWEST_EPISODES
-    return Outcome(scores, ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None)
+    episodes = ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None
+    if isinstance(model, Committee):
+        return Outcome(scores, episodes)
+    score = problem.scores[0]
+    seen = np.mean([score(*pair) for pair in zip(problem.measured, outputs, strict=True)])
+    optimism = Optimism.of(
+        float(seen), float(score(measured, simulated)), score=score.name, direction=score.direction, unit=score.unit
+    )
+    return Outcome(scores, episodes, optimism)
 
 
 def committee_outputs(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:

@@ -187,6 +187,8 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
         "stability": None if result.model is None else result.model.stability.to_dict(),
+        "optimism": None if result.optimism is None else result.optimism.to_dict(),
+        "episodes": None if result.episodes is None else result.episodes.to_dict(),
         "committee": None,
     }
     if result.committee is not None and result.committee_outcome is not None:

@@ -61,6 +61,9 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if certificate["winner"] is not None:
         yield "picked", f"network {certificate['winner']}"
     yield from _scores(content.get("scores", {}))
+    for name, key in (("on test data", "optimism"), ("new episodes", "episodes")):
+        if content.get(key):
+            yield name, content[key]["words"]
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
     if content.get("committee"):
@@ -71,7 +74,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield from _scores(committee.get("scores", {}), "committee, ")
         if committee.get("episodes"):
-            yield "new episodes", committee["episodes"]["words"]
+            yield "committee, new episodes", committee["episodes"]["words"]
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
