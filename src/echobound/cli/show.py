@@ -22,6 +22,7 @@ __all__ = ["committee_facts", "print_result"]
 WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
+STATEMENTS = {"stopped": "stopped", "removal": "set aside", "both ends": "both ends", "gain": "more networks"}
 
 
 def committee_facts(committee: Committee) -> dict[str, Any]:
@@ -116,12 +117,18 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield (
         "networks",
         f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
-        f" epsilon = {upward(certificate['epsilon_exact'])} exactly",
+        f" epsilon = {upward(certificate['epsilon_exact'])}"
+        f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
     )
+    for statement in certificate["statements"]:
+        yield STATEMENTS[statement["kind"]], statement["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         yield "picked", f"network {certificate['winner']}{order}"
     yield from _scores(content.get("scores", {}))
+    for name, key in (("on test data", "optimism"), ("new episodes", "episodes")):
+        if content.get(key):
+            yield name, content[key]["words"]
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
     if content.get("committee"):
@@ -132,7 +139,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield from _scores(committee.get("scores", {}), "committee, ")
         if committee.get("episodes"):
-            yield "new episodes", committee["episodes"]["words"]
+            yield "committee, new episodes", committee["episodes"]["words"]
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
