@@ -46,7 +46,7 @@ def test_every_kind_of_file_gives_the_same_run(desk):
 def test_several_files_of_several_kinds(desk):
     run = identified(desk, "a.xlsx", "b.csv", "--run", "both")["run"]
     records = RunFolder(desk / run).experiments.training
-    assert [(record.name, len(record)) for record in records] == [("a.xlsx", 400), ("b.csv (training)", 225)]
+    assert [(record.name, len(record)) for record in records] == [("a.xlsx", 400), ("b.csv", 300)]
 
 
 def test_decimation_holds_for_all_files_and_is_said(desk):

@@ -272,7 +272,8 @@ def again(run: RunContents) -> str:
         f" old = RunFolder({old}); data, plan = old.experiments, old.plan;"
         f" new = identify(data.training, data.validation or None, test=data.test, law=plan.law, seed=plan.seed,"
         f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
-        f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, run={new});"
+        f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, stop=plan.stop,"
+        f" discarded=plan.discarded, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"
