@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench accuracy validity reproduce clean
+.PHONY: demo test check bench accuracy validity reproduce docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/echobound demo
@@ -30,6 +30,9 @@ accuracy: $(VENV)/.ready
 reproduce: $(VENV)/.ready
 	$(BIN)/echobound reproduce
 
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "echobound needs Python 3.11 or newer: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
@@ -46,5 +49,9 @@ $(VENV)/.ready-bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@ $(VENV)/.ready
 
+$(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@ $(VENV)/.ready
+
 clean:
-	rm -rf $(VENV) runs build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) runs build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -348,8 +348,11 @@ def write_table(results: dict, path: Path) -> None:
     lines += ["| set | unit | pick | committee | median | worst | published | figure | reached | clean | s |"]
     lines += ["|---" * 11 + "|", *rows]
     notes = [f"- {one.title}: {one.note}." for name, one in SETS.items() if one.note and name in results]
-    workers = "/".join(sorted({str(run["workers"]) for run in runs}))
-    notes.append(f"- s: seconds of a whole identification on {workers} cores, which other work may have shared.")
+    where = sorted({"the GPU" if run.get("device") == "gpu" else f"{run['workers']} cores" for run in runs})
+    notes.append(
+        f"- s: seconds of a whole identification, the mean over seeds that ran on {' or '.join(where)}; other work may"
+        " have shared the cores."
+    )
     write_whole(path, ("\n".join(lines) + "\n" + NOTES.format(notes="\n".join(notes))).encode())
 
 

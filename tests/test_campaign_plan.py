@@ -6,6 +6,7 @@ from echobound.campaign import Plan, settle_networks
 from echobound.errors import InputError
 from echobound.kernels import Fold, Segment
 from echobound.network import broad
+from echobound.scenario import Patience
 
 
 def a_plan(**change):
@@ -85,3 +86,9 @@ def test_networks_and_epsilon_follow_from_each_other():
 def test_a_plan_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         a_plan().networks = 1
+
+
+def test_a_plan_without_a_rule_keeps_its_digest():
+    """Run folders that exist must go on being readable."""
+    assert a_plan().digest == "65bc4a4352b9dc17ac86a6dcf124d0815a978b695a3d3040ba63a15e68f323bc"
+    assert a_plan(discarded=1).digest != a_plan(stop=Patience(beta=1e-7, draws=200)).digest != a_plan().digest

@@ -13,7 +13,20 @@ from gpu_at_hand import reason
 from echobound.campaign import RunFolder
 
 SMALL = ["--law", "paper", "--order", "10", "--epsilon", "0.2", "--beta", "1e-3", "--washout", "60"]
-COMMANDS = ["plan", "demo", "identify", "verify", "simulate", "show", "audit", "watch", "reproduce", "simulate-plant"]
+COMMANDS = [
+    "plan",
+    "demo",
+    "identify",
+    "verify",
+    "simulate",
+    "show",
+    "audit",
+    "watch",
+    "report",
+    "figures",
+    "reproduce",
+    "simulate-plant",
+]
 
 
 def echobound(*arguments, cwd, code=0, env=None):
@@ -232,6 +245,9 @@ def altered(desk, name, change):
         ("good.csv", lambda rows: rows, [*BASE, "--order", "0"], "order"),
         ("good.csv", lambda rows: rows, [*BASE, "--law", "narrow"], "narrow"),
         ("good.csv", lambda rows: rows, [*BASE, "--bound", "loose"], "loose"),
+        ("good.csv", lambda rows: rows, [*BASE, "--stop", "peeking"], "unknown stopping rule 'peeking'"),
+        ("good.csv", lambda rows: rows, [*BASE, "--stop", "patience:20", "--networks", "9"], "patience:20,9"),
+        ("good.csv", lambda rows: rows, [*BASE, "--discarded", "-1"], "not negative"),
         ("good.csv", lambda rows: rows, [*BASE, "--workers", "0"], "workers"),
         ("good.csv", lambda rows: rows, [*BASE, "--networks", "0"], "networks"),
         ("good.csv", lambda rows: rows, [*BASE, "--networks", "10", "--epsilon", "0.05"], "315"),

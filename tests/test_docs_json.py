@@ -54,6 +54,7 @@ def printed(tmp_path_factory):
     unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
     twenty = ["--validation", "val.csv", "--test", ",".join(20 * ["short.csv"])]
     blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
+    rules = ["--stop", "patience:5", "--discarded", "1"]
     few = ["--networks", "20", "--fresh", "3"]
     calls = [
         ("plan", [], 0),
@@ -65,7 +66,7 @@ def printed(tmp_path_factory):
         ("simulate-plant", ["--samples", "40", "--period", "10", "--output", "short.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
-        ("identify", ["train.csv", *columns, *small, *parts, "--run", "two"], 0),
+        ("identify", ["train.csv", *columns, *small, *parts, "--run", "two", *rules], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "growing.csv", "--run", "growing"], 0),
         ("identify", ["train.csv", *columns, *small[:-2], *twenty, "--run", "twenty"], 0),
         ("identify", ["train.csv", *columns, *blocks, "--run", "blocks"], 0),
@@ -75,6 +76,8 @@ def printed(tmp_path_factory):
         ("verify", ["diverged", "--fresh", "2"], 0),
         ("verify", ["one", "--fresh", "3"], 0),
         ("show", ["one"], 0),
+        ("report", ["one"], 0),
+        ("figures", ["one", "--format", "svg"], 0),
         ("simulate", ["one", "test.csv"], 0),
         ("simulate", ["growing", "long.csv"], 0),
         ("simulate", ["one", "test.csv", "--committee"], 0),
@@ -126,7 +129,9 @@ def test_the_objects_inside_are_documented_too(printed):
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
     shown = [value["committee"] for value in printed["show"] if "committee" in value]
     require_as_documented([*committees, *shown], inside["committee"])
-    require_as_documented([c["episodes"] for c in committees if c["episodes"]], inside["episodes"])
+    episodes = [found["episodes"] for found in (*identified, *committees) if found["episodes"]]
+    require_as_documented(episodes, inside["episodes"])
+    require_as_documented([v["optimism"] for v in identified if v["optimism"]], inside["optimism"])
     for name in ("findings", "detection"):
         require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
@@ -159,6 +164,17 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert to_file["output"] == "simulated.csv"
     diverged = printed["identify"][-1]
     assert (diverged["stability"], diverged["certificate"]["threshold"]) == (None, None)
+
+
+def test_statements_are_named_with_when_they_are_there(printed):
+    body = PAGE.read_text().split("### statements")[1].split("###")[0]
+    named = re.findall(r"^\| ([a-z ]+?) \| (.+?) \|", body, re.MULTILINE)[1:]
+    certificates = [value["certificate"] for value in (*printed["identify"], *printed["demo"])]
+    kinds = [[statement["kind"] for statement in certificate["statements"]] for certificate in certificates]
+    assert {kind for each in kinds for kind in each} == {kind for kind, _ in named}
+    for kind, when in named:
+        assert (when == "Always.") == all(kind in each for each in kinds), kind
+    assert kinds[1] == ["stopped", "removal", "both ends", "gain"]
 
 
 def test_what_is_watched(printed):

@@ -49,6 +49,7 @@ FIRST_USE = {
     "scipy",
     "numba",
     "matplotlib",
+    "bokeh",
     "jinja2",
     "pandas",
     "polars",
@@ -141,7 +142,7 @@ def test_import_is_light():
 def test_exported_names_are_documented():
     import echobound
 
-    assert sorted(echobound.__all__, key=str.lower) == sorted(set(echobound.__all__), key=str.lower)
+    assert sorted(echobound.__all__) == sorted(set(echobound.__all__))
     for name in echobound.__all__:
         assert (getattr(echobound, name).__doc__ or "").strip(), name
     assert callable(echobound.identify)

@@ -1,88 +1,296 @@
+"""The page of a run: what it says, what it escapes, what it weighs; how it behaves is seen in test_page_browser."""
+
+import ast
+import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.identify import identify
-from echobound.report import compare_figure, networks_figure
+from echobound.network import respond
+from echobound.report import write_page
+from echobound.report.contents import RunContents
+from echobound.report.sections import SECTIONS, again
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
 
 
+class Outline(HTMLParser):
+    """Elements, addresses and the text that a reader sees."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.addresses, self.facts, self.seen, self.stack = [], [], {}, [], []
+        self.feed(text)
+        self.text = re.sub(r"\s+", " ", "".join(self.seen))
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        self.addresses += [attributes[name] for name in ("src", "href") if name in attributes]
+        if tag not in ("meta", "link", "img", "br"):
+            self.stack.append((tag, attributes))
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop()[0] == tag, f"{tag} closes nothing"
+
+    def handle_data(self, data):
+        if not any(tag in ("script", "style") for tag, _ in self.stack):
+            self.seen.append(data)
+            for _, attributes in self.stack:
+                if "data-key" in attributes:
+                    self.facts[attributes["data-key"]] = self.facts.get(attributes["data-key"], "") + data
+
+
 @pytest.fixture(scope="module")
-def page(ph_records, tmp_path_factory):
+def run(ph_records, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "page"
-    result = identify(*ph_records, **SMALL, run=folder)
+    result = identify(*ph_records, test=ph_records[1].part(0, 300), **SMALL, run=folder)
     verify(folder, fresh=20)
-    return (folder / "report.html").read_text(), result
+    return folder, result
 
 
-def test_the_page_says_what_the_certificate_says(page):
-    text, result = page
-    plain = re.sub(r"\s+", " ", text)
-    for sentence in (result.certificate.statement, result.certificate.worst.statement):
-        assert sentence.replace("<", "&lt;").replace(">", "&gt;") in plain
-    assert str(result.certificate.networks) in plain
-    assert result.certificate.digests["data"] in plain
-    assert "What the certificate does not say" in plain
-    assert "Put to the test" in plain
-    assert "The committee, not covered by the certificate" in plain
-    members = ", ".join(str(member.origin["index"]) for member in result.committee.members)
-    assert f"networks {members}" in plain
-    fit = result.committee_outcome.scores["validation"]["fit"]
-    assert f"FIT {fit:.3f} %" in plain
+@pytest.fixture(scope="module")
+def page(run):
+    return Outline((run[0] / "report.html").read_text(encoding="utf-8"))
+
+
+def test_the_page_says_what_the_certificate_says(run, page):
+    folder, result = run
+    stored = json.loads((folder / "certificate.json").read_text())
+    for sentence in (stored["statement"], stored["worst"]["statement"], *stored["not_stated"]):
+        assert sentence in page.text
+    for digest in stored["digests"].values():
+        assert not digest or digest in page.text
+    facts = page.facts
+    assert int(facts["networks"]) == stored["networks"]
+    assert int(facts["failures"]) == stored["failures"]
+    assert float(facts["epsilon"]) == stored["epsilon"]
+    assert stored["epsilon_exact"] <= float(facts["epsilon_exact"]) < 1.001 * stored["epsilon_exact"], "rounded up"
+    assert float(facts["beta"]) == stored["beta"]
+    for role in ("validation", "test"):
+        assert float(facts[f"fit-{role}"].removesuffix("%")) == pytest.approx(result.scores[role]["fit"], abs=0.005)
+
+
+def test_a_small_beta_is_written_as_a_power(ph_records, tmp_path):
+    identify(*ph_records, law="paper", order=5, networks=40, beta=1e-7, washout=60, run=tmp_path / "run")
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert '<dd data-key="beta">10<sup>−7</sup></dd>' in text
+
+
+def test_every_section_is_there_with_its_figures(run, page):
+    folder, result = run
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids)), "each once"
+    assert {"certificate", "outputs", "search", "testing", "distribution", "model", "effort", "origin"} <= set(ids)
+    assert {"plot-validation", "plot-test", "plot-sampling", "plot-testing", "plot-distribution"} <= set(ids)
+    fresh = verify(folder, fresh=0)
+    for sentence in (fresh["statement"], fresh["worst"]["statement"], result.model.stability.statement):
+        assert sentence in page.text
+    for word in ("12 states", "law paper, seed 0", "minmax", "60 samples", "numpy", "Computing time"):
+        assert word in page.text
+
+
+def test_sections_are_left_out_where_there_is_nothing_to_show(ph_records, tmp_path):
+    identify(*ph_records, **SMALL, run=tmp_path / "run")
+    contents = RunContents(RunFolder(tmp_path / "run"))
+    shown = {build.__name__ for build in SECTIONS if build(contents) is not None}
+    assert "testing" not in shown
+    assert {"outputs", "search", "distribution", "model", "effort", "origin"} <= shown
+
+
+def test_the_command_on_the_page_makes_the_same_run_again(run, page):
+    folder, result = run
+    [command] = re.findall(r"python -c '.*?print\(.*?\)'", page.text)
+    command = command.replace("python", sys.executable, 1)
+    done = subprocess.run(["bash", "-c", command], cwd=folder.parent, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == f"{result.certificate.statement} True"
+    assert RunFolder(folder.parent / "page-again").certificate == result.certificate
 
 
 def test_the_page_needs_nothing_from_outside(page):
-    text, _ = page
-    assert text.count("<svg") == 4
-    for address in re.findall(r"""(?:src|href)\s*=\s*["']([^"']*)["']""", text):
-        assert address.startswith("#"), address
-    assert "<script" not in text
-    assert not re.findall(r"url\((?!#|['\"]?#)", text)
+    assert page.addresses, "links within the page, and images in it"
+    for address in page.addresses:
+        assert address.startswith(("#", "data:image/svg+xml;base64,", "data:,")), address
+    [policy] = [a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a]
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+    assert {attributes.get("type") for tag, attributes in page.tags if tag == "script"} == {None, "application/json"}
 
 
-class Checker(HTMLParser):
-    """Finds elements that data smuggled in."""
+def test_of_bokehs_scripts_the_core_alone_is_in_the_page_and_once(run):
+    from bokeh.resources import Resources
 
-    def __init__(self):
-        super().__init__()
-        self.tags = []
+    [script] = Resources(mode="inline", components=["bokeh"]).js_raw[:1]
+    text = (run[0] / "report.html").read_text(encoding="utf-8")
+    assert text.count(script) == 1
+    assert len(text) - len(script) < 1e6, "the rest is ours"
 
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
+
+@pytest.mark.parametrize("name", ["it's", 'a "run"', "naïve 水 😀", "$HOME `id`"])
+def test_the_command_survives_the_name_of_the_folder(run, name):
+    import shlex
+    from types import SimpleNamespace
+
+    command = again(SimpleNamespace(plan=RunFolder(run[0]).plan, name=name))
+    python, dash, code = shlex.split(command)
+    assert (python, dash) == ("python", "-c")
+    [constants] = [
+        [n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    ]
+    assert {name, f"{name}-again"} == set(constants)
+
+
+def test_a_folder_given_as_a_dot_has_a_name(run, monkeypatch):
+    monkeypatch.chdir(run[0])
+    assert RunContents(RunFolder(".")).name == "page"
 
 
 def test_names_from_data_are_escaped(ph_records, tmp_path):
-    nasty = '</script><script>alert("1")</script><img src=x>'
+    nasty = '</script><script>alert("1")</script><img src=x><!-- $$\\frac$$'
     training, validation = (
-        Record(u=r.u, y=r.y, input_names=(nasty,), output_names=("<b>y</b>",), name=nasty) for r in ph_records
+        Record(u=r.u, y=r.y, input_names=(nasty,), output_names=(f"{nasty} y",), output_units=(nasty,), name=nasty)
+        for r in ph_records
     )
     identify(training, validation, **SMALL, run=tmp_path / "run")
-    checker = Checker()
-    checker.feed((tmp_path / "run" / "report.html").read_text())
-    assert "script" not in checker.tags
-    assert "img" not in checker.tags
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    outline = Outline(text)
+    assert nasty in outline.text, "shown as it is"
+    figures = sum(tag == "figure" for tag, _ in outline.tags)
+    assert sum(tag == "script" for tag, _ in outline.tags) == 2 + figures, "Bokeh's, ours, and data of each figure"
+    assert sum(tag == "img" for tag, _ in outline.tags) == figures
+    for block in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
+        assert "<" not in block
+        json.loads(block)
 
 
-def test_figures_show_violations_and_outliers():
-    scores = np.array([80.0, 90.0, 95.0, -np.inf, -1e9, 85.0] * 20)
-    panel = {"scores": scores, "threshold": 90.0, "direction": "max", "case": "best", "label": "FIT (%)"}
-    figure = networks_figure([panel | {"circle_violations": True}])
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert "20 violations" in labels
-    assert "diverged" in figure.axes[0].texts[0].get_text()
-    low, high = figure.axes[0].get_ylim()
-    assert low < 90 < high
+def test_all_text_of_a_figure_is_plain(ph_records, tmp_path):
+    """Bokeh would ask the network for a formula renderer."""
+    names = {"output_names": ("$$x^2$$",), "output_units": (r"\(m\)",)}
+    training, validation = (Record(u=r.u, y=r.y, **names) for r in ph_records)
+    identify(training, validation, **SMALL, run=tmp_path / "run")
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    found = 0
+    for block in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
+        for label in labels(json.loads(block)):
+            assert label["name"] == "PlainText"
+            found += "$$x^2$$" in label["attributes"]["text"]
+    assert found >= 1
 
 
-def test_a_diverging_model_can_be_drawn():
-    k = np.arange(100.0)
-    y = np.sin(k / 7)[:, None]
-    figure = compare_figure(k, y, y * np.exp(k / 3)[:, None], ["y"], ["m"], fits=[-1e9])
-    low, high = figure.axes[0].get_ylim()
-    assert high - low < 100
-    assert figure.axes[0].get_ylabel() == "y (m)"
+def labels(value):
+    """Every axis label in Bokeh's JSON; there are no other texts."""
+    if isinstance(value, dict):
+        if value.get("name") == "Title":
+            assert "attributes" not in value or "text" not in value["attributes"]
+        for key, item in value.items():
+            if key == "axis_label" and item is not None:
+                yield item
+            yield from labels(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from labels(item)
+
+
+def test_several_records_and_outputs(mimo_records, tmp_path):
+    identify(*mimo_records, law="paper", order=8, networks=20, washout=20, beta=0.1, run=tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    [response] = RunContents(folder).responses
+    assert len(response.time) == len(response.measured) == 220 + 1 + 180
+    assert np.flatnonzero(np.isnan(response.measured[:, 0])).tolist() == [220]
+    assert (np.diff(response.time) >= 0).all()
+    assert response.time[0] == 20 * 0.5
+    assert response.time[-1] == (240 + 199) * 0.5
+    measured, simulated = (
+        np.concatenate(side) for side in zip(*respond(folder.model, folder.experiments.validation), strict=True)
+    )
+    assert np.array_equal(response.measured[~np.isnan(response.measured[:, 0])], measured)
+    assert np.array_equal(np.delete(response.simulated["model"], 220, axis=0), simulated)
+    assert write_page(folder).stat().st_size > 0
+
+
+def growing(samples):
+    k = np.arange(samples)
+    return Record(u=np.sin(0.1 * k), y=np.exp(0.2 * (k % 300)))
+
+
+@pytest.mark.filterwarnings("ignore:200 training samples")
+def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
+    result = identify(growing(300), growing(8000), order=3, networks=1, beta=0.5, seed=3, run=tmp_path / "run")
+    assert result.model is None
+    page = Outline((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    assert "All networks diverged" in page.text
+    assert "1 of 1; a diverged network scores worst" in page.text
+
+
+@pytest.mark.filterwarnings("ignore:200 training samples")
+def test_a_model_that_diverges_on_test_data_has_a_page(tmp_path):
+    run = tmp_path / "run"
+    result = identify(growing(300), growing(300), test=growing(8000), order=3, networks=1, beta=0.5, seed=3, run=run)
+    assert not np.isfinite(result.scores["test"]["fit"])
+    assert "Test data" in Outline((run / "report.html").read_text(encoding="utf-8")).text
+
+
+def test_ten_thousand_networks_and_samples_fit_into_five_megabytes(run, monkeypatch):
+    folder = RunFolder(run[0])
+    contents = RunContents(folder)
+    rng = np.random.default_rng(0)
+    search = np.zeros(10_000, dtype=folder.search.dtype)
+    search["index"], search["order"] = np.arange(10_000), rng.integers(10, 500, 10_000)
+    search["scores"] = np.stack([rng.normal(90, 1, 10_000), rng.gamma(3, 0.01, 10_000)], axis=1)
+    search["seconds"] = rng.gamma(2, 0.01, 10_000)
+    record = Record(u=rng.normal(size=10_000), y=rng.normal(size=10_000), name="long")
+    [response, *_] = contents.responses
+    long = np.cumsum(rng.normal(size=(10_000, 1)), axis=0)
+    contents.responses = [
+        type(response)(
+            role="validation",
+            time=record.time,
+            measured=long,
+            simulated={"model": long + record.y},
+            names=("y",),
+            units=("m",),
+            scores=response.scores,
+        )
+    ]
+    folder.__dict__["search"] = contents.fresh = search  # nobody trained these
+    monkeypatch.setattr("echobound.report.page.RunContents", lambda folder: contents)
+    target = run[0].parent / "large"
+    target.mkdir()
+    large = RunFolder(target)
+    page = write_page(large)
+    assert "The 10000 networks of the search" in page.read_text(encoding="utf-8")
+    assert "10000 samples after the washout" in page.read_text(encoding="utf-8")
+    assert page.stat().st_size < 5e6
+
+
+# ---------------------------------------------------------------- what more of the theory adds, where it is there
+
+
+def test_the_band_is_shown_with_the_confidence_of_the_certificate(run):
+    theory = pytest.importorskip("echobound.scenario.band")
+    contents = RunContents(RunFolder(run[0]))
+    scores = contents.search["scores"][:, 0]
+    band = theory.DistributionBand.of(scores, beta=contents.certificate.beta, direction="max")
+    assert np.array_equal(contents.band, [band.lower, band.upper])
+    assert "band is for all networks" in Outline((run[0] / "report.html").read_text(encoding="utf-8")).text
+
+
+def test_the_learning_curve_ends_at_the_best_and_says_what_more_would_gain(run):
+    theory = pytest.importorskip("echobound.scenario.gain")
+    contents = RunContents(RunFolder(run[0]))
+    sizes, curve, words = contents.learning
+    assert (sizes[0], sizes[-1]) == (1, contents.certificate.networks)
+    assert curve[0] == pytest.approx(contents.search["scores"][:, 0].mean())
+    assert curve[-1] == contents.certificate.threshold
+    assert words == theory.Gain.of(contents.search["scores"][:, 0], score="fit", direction="max", unit="%").words
+    text = Outline((run[0] / "report.html").read_text(encoding="utf-8")).text
+    assert words in text
+    assert "no part of the certificate" in text

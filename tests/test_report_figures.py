@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echobound.data import Record
+from echobound.errors import InputError
 from echobound.identify import identify
-from echobound.report.figures import LIMIT, compare_figure, networks_figure
+from echobound.report import (
+    ScorePanel,
+    compare_figure,
+    distribution_figure,
+    learning_figure,
+    networks_figure,
+    outputs_figure,
+)
+from echobound.report.figures import LIMIT, RASTERISED
 from echobound.report.page import svg
 
 CASES = [("max", "best"), ("max", "worst"), ("min", "best"), ("min", "worst")]
@@ -18,7 +27,7 @@ VIOLATED_ABOVE = {("max", "best"), ("min", "worst")}
 
 def panel(scores, direction="max", case="best", threshold=10.0, label="FIT (%)", **more):
     content = {"scores": np.asarray(scores, dtype=float), "threshold": threshold, "label": label}
-    return networks_figure([content | {"direction": direction, "case": case} | more]).axes[0]
+    return networks_figure([ScorePanel(**content, direction=direction, case=case, **more)]).axes[0]
 
 
 def points(ax, marker):
@@ -84,15 +93,15 @@ def test_panels_are_drawn_each_with_its_own_case():
     base = {"scores": scores, "threshold": 10.0, "circle_violations": True}
     upper, lower = networks_figure(
         [
-            base | {"direction": "max", "case": "best", "label": "FIT (%)"},
-            base | {"direction": "max", "case": "worst", "label": "RMSE (pH)"},
+            ScorePanel(**base, direction="max", case="best", label="FIT (%)"),
+            ScorePanel(**base, direction="max", case="worst", label="RMSE (pH)"),
         ],
         title="Testing",
     ).axes
     assert (points(upper, "o"), points(lower, "o")) == ([(1, 12.0)], [(0, 9.0)])
     assert (upper.get_ylabel(), lower.get_ylabel()) == ("FIT (%)", "RMSE (pH)")
     assert upper.get_title(loc="left") == "Testing"
-    assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "network")
+    assert (upper.get_xlabel(), lower.get_xlabel()) == ("", "network (index)")
 
 
 # ---------------------------------------------------------------- outliers, limits, threshold
@@ -169,7 +178,8 @@ Y = np.stack([np.sin(K / 5), 3 + np.cos(K / 7)], axis=1)
 
 
 def test_measured_simulated_and_error_of_each_output():
-    figure = compare_figure(2 * K, Y, 0.9 * Y, ["level", "flow"], ["m", ""], title="Validation", fits=[88.125, 70.0])
+    fits = {"model": [88.125, 70.0]}
+    figure = outputs_figure(2 * K, Y, {"model": 0.9 * Y}, ["level", "flow"], ["m", ""], title="Validation", fits=fits)
     assert len(figure.axes) == 4
     for i in range(2):
         upper, lower = figure.axes[2 * i], figure.axes[2 * i + 1]
@@ -188,16 +198,16 @@ def test_measured_simulated_and_error_of_each_output():
     [("level", "m", "level (m)"), ("level", "", "level"), ("pH", "pH", "pH"), ("q3", "mL/s", "q3 (mL/s)")],
 )
 def test_labels_have_units(name, unit, label):
-    figure = compare_figure(K, Y[:, :1], Y[:, :1], [name], [unit])
+    figure = outputs_figure(K, Y[:, :1], {"model": Y[:, :1]}, [name], [unit])
     assert figure.axes[0].get_ylabel() == label
-    assert figure.axes[1].get_ylabel() == "error"
+    assert figure.axes[1].get_ylabel() == ("error" if not unit else f"error ({unit})")
     assert figure.axes[-1].get_xlabel() == "time (s)"
-    assert legend(figure.axes[0]) == ["measured", "model"]
+    assert legend(figure.axes[0]) == ["measured", "model (FIT 100.00 %)"]
 
 
 def test_the_measured_output_is_always_inside_the_limits():
     for simulated in (Y * 1e30, -Y * 1e30, Y + 5, Y):
-        figure = compare_figure(K, Y, simulated, ["a", "b"], ["", ""])
+        figure = outputs_figure(K, Y, {"model": simulated}, ["a", "b"], ["", ""])
         for i in range(2):
             low, high = figure.axes[2 * i].get_ylim()
             assert low < Y[:, i].min()
@@ -207,7 +217,7 @@ def test_the_measured_output_is_always_inside_the_limits():
 
 def test_a_constant_measured_output_can_be_drawn():
     flat = np.full((60, 1), 7.0)
-    low, high = compare_figure(K, flat, flat, ["y"], [""]).axes[0].get_ylim()
+    low, high = outputs_figure(K, flat, {"model": flat}, ["y"], [""], fits={"model": [100.0]}).axes[0].get_ylim()
     assert low < 7 < high
 
 
@@ -224,16 +234,18 @@ def drawn(figure):
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", NASTY)
 def test_names_and_units_do_not_break_drawing(name):
-    assert drawn(compare_figure(K, Y[:, :1], Y[:, :1], [name], [name + "/s"])).startswith("<svg")
+    assert drawn(outputs_figure(K, Y[:, :1], {name: Y[:, :1]}, [name], [name + "/s"])).startswith("<svg")
     assert drawn(panel([80.0, 90.0], label=name, circle_violations=True).figure).startswith("<svg")
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", NASTY)
 def test_titles_do_not_break_drawing(name):
-    assert drawn(compare_figure(K, Y[:, :1], Y[:, :1], ["y"], [""], title=name)).startswith("<svg")
-    scores = {"scores": np.array([1.0, 2.0]), "threshold": 1.0, "direction": "max", "case": "best", "label": "FIT"}
+    assert drawn(outputs_figure(K, Y[:, :1], {"model": Y[:, :1]}, ["y"], [""], title=name)).startswith("<svg")
+    scores = ScorePanel(scores=np.array([1.0, 2.0]), threshold=1.0, direction="max", case="best", label=name)
     assert drawn(networks_figure([scores], title=name)).startswith("<svg")
+    assert drawn(distribution_figure(scores, title=name)).startswith("<svg")
+    assert drawn(learning_figure(np.array([1.0, 2.0]), np.array([1.0, 2.0]), name, title=name)).startswith("<svg")
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
@@ -252,8 +264,91 @@ def test_a_nan_is_circled_as_it_is_counted():
 
     scores = np.array([90.0, np.nan, 80.0, 95.0])
     for direction, case, threshold in (("max", "worst", 85.0), ("min", "worst", 93.0), ("max", "best", 92.0)):
-        panel = {"scores": scores, "threshold": threshold, "direction": direction, "case": case, "label": "s"}
-        [ax] = networks_figure([panel | {"circle_violations": True}]).axes
+        ax = panel(scores, direction, case, threshold, "s", circle_violations=True)
         [circles] = [line for line in ax.lines if line.get_marker() == "o"]
         assert len(circles.get_xdata()) == count_violations(scores, threshold, direction, case)[0]
         assert np.isfinite(circles.get_ydata()).all()
+
+
+# ---------------------------------------------------------------- several models, gaps, distribution, learning curve
+
+
+class Offset:
+    """A model whose output is the measured one, moved."""
+
+    washout = 10
+
+    def __init__(self, by, washout=10):
+        self.by, self.washout = by, washout
+
+    def simulate(self, record, *, washout):
+        return type("Simulation", (), {"y": record.y[washout:] + self.by})
+
+    def predict(self, record, horizon, *, washout):
+        return type("Simulation", (), {"y": record.y[washout:] + self.by / horizon})
+
+
+RECORD = Record(u=K, y=Y[:, 0], sampling_time=2.0, output_names=("level",), output_units=("m",))
+
+
+def test_models_are_compared_on_the_same_samples_each_with_its_fit():
+    figure = compare_figure(RECORD, Offset(0.1), {"rough": Offset(0.5, washout=20)}, Offset(0.0))
+    upper, lower = figure.axes
+    assert [line.get_xdata()[0] for line in upper.get_lines()] == [40.0] * 4, "the longest washout, in seconds"
+    y = Y[20:, 0]
+    fits = [100 * (1 - np.sqrt(len(y)) * by / np.linalg.norm(y - y.mean())) for by in (0.1, 0.5, 0.0)]
+    names = ["model 1", "rough", "model 3"]
+    expected = [f"{name} (FIT {fit:.2f} %)" for name, fit in zip(names, fits, strict=True)]
+    assert legend(upper) == ["measured", *expected]
+    assert len({line.get_color() for line in upper.get_lines()}) == 4
+    errors = [line.get_ydata() for line in lower.get_lines()[:-1]]
+    assert np.allclose(errors, [[-0.1], [-0.5], [0.0]])
+
+
+def test_predictions_can_be_compared():
+    ahead = compare_figure(RECORD, Offset(0.5), horizon=5, washout=3)
+    assert np.allclose(ahead.axes[1].get_lines()[0].get_ydata(), -0.1)
+    assert ahead.axes[0].get_lines()[0].get_xdata()[0] == 6.0
+    with pytest.raises(InputError, match="at least one model"):
+        compare_figure(RECORD)
+
+
+def test_a_name_with_an_underscore_is_in_the_legend():
+    figure = compare_figure(RECORD, {"_hidden": Offset(0.5)})
+    assert legend(figure.axes[0])[1].lstrip("\u200b").startswith("_hidden")
+
+
+def test_a_gap_between_records_is_neither_drawn_nor_scored():
+    y = np.vstack([Y[:30], np.full((1, 2), np.nan), Y[30:]])
+    figure = outputs_figure(np.arange(61.0), y, {"model": y}, ["a", "b"], ["", ""])
+    assert legend(figure.axes[0]) == ["measured", "model (FIT 100.00 %)"]
+    assert np.isnan(figure.axes[0].get_lines()[0].get_ydata()[30])
+
+
+def test_the_distribution_shows_every_network_and_its_band():
+    scores = np.r_[np.linspace(80, 90, 99), -np.inf]
+    networks = ScorePanel(scores=scores, threshold=90.0, direction="max", case="best", label="FIT (%)")
+    limits = np.arange(100) / 200, np.arange(1, 101) / 100
+    upper, lower = distribution_figure(networks, limits, beta=1e-3).axes
+    assert upper.patches[0].get_data().values.sum() == 99
+    assert legend(lower) == ["all networks, confidence 1 - 0.001", "networks of the search"]
+    assert (lower.get_xlabel(), upper.get_ylabel()) == ("FIT (%)", "networks (count)")
+    [line] = lower.get_lines()
+    assert max(line.get_ydata()) == 0.99, "one diverged, and does better than nothing"
+    assert legend(distribution_figure(networks).axes[1]) == ["networks of the search"]
+
+
+def test_many_dots_become_an_image_and_few_stay_dots():
+    few, many = (panel(np.linspace(0, 1, count), threshold=1.0) for count in (RASTERISED, RASTERISED + 1))
+    assert "<image" not in svg(few.figure)
+    assert "<image" in svg(many.figure)
+    assert len(svg(many.figure)) < 100_000
+
+
+def test_the_users_own_settings_do_not_matter_and_are_left_alone():
+    import matplotlib
+
+    with matplotlib.rc_context({"font.size": 30.0, "axes.spines.top": True}):
+        ax = panel([1.0, 2.0], threshold=1.0)
+        assert not ax.spines["top"].get_visible()
+        assert matplotlib.rcParams["font.size"] == 30.0

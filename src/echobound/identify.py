@@ -6,6 +6,7 @@ that a new draw is unlikely to beat it, and leave a folder behind in which all o
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -26,9 +27,11 @@ from echobound.campaign import (
     outcome_of,
     require_known,
     rows_digest,
-    run_campaign,
+    run_search,
     settle_networks,
+    settle_stop,
     settle_validation,
+    statements_of,
     worker_count,
 )
 from echobound.campaign.engine import memory_gib
@@ -41,7 +44,7 @@ from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, get_law
 from echobound.report import write_page
-from echobound.scenario import Certificate, certify, ranking
+from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, certify, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
@@ -61,6 +64,9 @@ class Identification:
         One row for each network: index, status, scores, order, ridge.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
+    optimism, episodes
+        The model's score on test data beside validation data, and what 20 test records or more say about new ones;
+        None without them.
     committee
         The best networks as one model; the certificate does not cover it. None if it was not wanted.
     committee_outcome
@@ -82,6 +88,8 @@ class Identification:
     certificate: Certificate
     table: Rows
     scores: dict[str, Any]
+    optimism: Optimism | None
+    episodes: ErrorLimit | None
     committee: Committee | None
     committee_outcome: Outcome | None
     chosen: tuple[str, ...]
@@ -99,6 +107,8 @@ def identify(
     beta: float = 1e-7,
     networks: int | None = None,
     bound: Bound = "exact",
+    stop: str | StoppingRule | None = None,
+    discarded: int = 0,
     scores: Sequence[str | Score] = ("fit", "rmse"),
     blocks: int | None = None,
     washout: int | None = None,
@@ -121,6 +131,12 @@ def identify(
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
     epsilon, beta, networks, bound
         Either epsilon or the number of networks follows from the other (default: epsilon = 0.05, so 315 networks).
+    stop
+        A rule by which the search stops, recorded before the first draw: ``"patience:200"`` when epsilon is certified
+        and the last 200 networks brought no improvement; ``"anytime"``, ``"horizon:100,10000"``, ``"looks:100,200"``,
+        ``"mixture"`` when the rule, which holds at all numbers of networks together, certifies epsilon.
+    discarded
+        So many of the best networks are set aside in a further statement, which then certifies epsilon too.
     scores
         By name or as `Score`; the first selects.
     blocks
@@ -166,7 +182,13 @@ def identify(
     _require_computable(problem, worker_count(workers))
 
     # Everything is settled before the first draw.
-    count, epsilon = settle_networks(epsilon, beta, networks, bound)
+    if not 0 <= discarded < (networks or math.inf):
+        raise InputError(f"networks to set aside must be fewer than those drawn and not negative, got {discarded}")
+    rule = None
+    if stop is None:
+        count, epsilon = settle_networks(epsilon, beta, networks, bound, discarded)
+    else:
+        rule, count, epsilon = settle_stop(stop, epsilon, beta, networks, bound, discarded)
     plan = Plan(
         law=problem.law,
         seed=seed,
@@ -179,6 +201,8 @@ def identify(
         bound=bound,
         committee=committee,
         data=experiments.digest,
+        stop=rule,
+        discarded=discarded,
     )
     folder = None
     if run is not None:
@@ -189,9 +213,7 @@ def identify(
 
     # Draw, train and score every network.
     with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
-        table = run_campaign(
-            code, problem, range(count), ledger, workers=workers, engine=engine, on_progress=on_progress
-        )
+        table = run_search(code, problem, plan, ledger, workers=workers, engine=engine, on_progress=on_progress)
         ran = ledger.origins()
 
     # Pick the best, and say what that is worth.
@@ -226,6 +248,7 @@ def identify(
             "model": "" if model is None else model.digest,
             "committee": "" if several is None else several.digest,
         },
+        statements=statements_of(plan, table["scores"][:, 0], measure[0]),
         provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
     if folder is not None:
@@ -236,6 +259,8 @@ def identify(
         certificate=certificate,
         table=table,
         scores=achieved.scores,
+        optimism=achieved.optimism,
+        episodes=achieved.episodes,
         committee=several,
         committee_outcome=outcome,
         chosen=scheme.chosen,

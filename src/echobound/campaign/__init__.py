@@ -6,8 +6,9 @@ from echobound.campaign.engines import Engine, get_engine, opened, require_known
 from echobound.campaign.folder import Experiments, RunFolder
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.outcome import Outcome, committee_outputs, outcome_of
-from echobound.campaign.plan import Plan, settle_networks
+from echobound.campaign.plan import Plan, settle_networks, settle_stop
 from echobound.campaign.progress import Progress
+from echobound.campaign.search import run_search, statements_of
 from echobound.campaign.stop import Stopped
 from echobound.campaign.validation import Validation, settle_validation
 
@@ -29,8 +30,11 @@ __all__ = [
     "require_known",
     "rows_digest",
     "run_campaign",
+    "run_search",
     "settle_networks",
+    "settle_stop",
     "settle_validation",
+    "statements_of",
     "usable_cores",
     "worker_count",
 ]

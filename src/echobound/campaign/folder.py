@@ -11,6 +11,7 @@ import numpy as np
 
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan
+from echobound.campaign.search import networks_of, statements_of
 from echobound.data.record import Record
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -19,7 +20,7 @@ from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
-from echobound.scenario import Certificate
+from echobound.scenario import Certificate, Patience
 from echobound.scores import get_score
 
 __all__ = ["Experiments", "RunFolder", "is_leftover"]
@@ -99,7 +100,9 @@ class RunFolder:
             found = folder.plan
             if found.digest != plan.digest:
                 ours, theirs = plan.to_dict(), found.to_dict()
-                differs = [name for name in ours if name != "digest" and ours[name] != theirs[name]]
+                follow = ("digest", "rule")
+                names = [name for name in {**ours, **theirs} if name not in follow]
+                differs = [name for name in names if ours.get(name) != theirs.get(name)]
                 if "data" in differs and set(differs) <= {"data", "folds"}:  # folds follow from the length of the data
                     raise RunError(
                         f"the data have changed since the plan of {path} was recorded (digest {theirs['data'][:8]}, now"
@@ -162,7 +165,8 @@ class RunFolder:
     @cached_property
     def search(self) -> Rows:
         """The rows that the certificate speaks of."""
-        return self.rows(SEARCH)[: self.plan.networks]
+        rows = self.rows(SEARCH)
+        return rows[: networks_of(self.plan, rows["scores"][:, 0], get_score(self.plan.scores[0]).direction)]
 
     @property
     def verification(self) -> Rows:
@@ -211,7 +215,8 @@ class RunFolder:
         for part, value in expected.items():
             if certificate.digests.get(part) != value:
                 raise DamagedFile(path, f"digest of the {part}", f"this run folder's {part} has another")
-        planned = {name: self.plan.to_dict()[name] for name in ("law", "seed", "epsilon", "beta", "bound", "networks")}
+        planned = {name: self.plan.to_dict()[name] for name in ("law", "seed", "epsilon", "beta", "bound", "rule")}
+        planned |= {} if isinstance(self.plan.stop, Patience) else {"networks": self.plan.networks}
         planned |= {"score": self.plan.scores[0], "horizon": self.plan.horizon, "blocks": self.plan.blocks}
         for name, value in planned.items():
             if getattr(certificate, name) != value:
@@ -219,7 +224,10 @@ class RunFolder:
         _ = self.experiments  # the data are part of what is certified
         if certificate.digests.get("ledger") != rows_digest(self.search):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
-        certificate.check(self.search["scores"][:, 0], path=path)
+        scores = self.search["scores"][:, 0]
+        certificate.check(scores, path=path)
+        if certificate.statements != statements_of(self.plan, scores, get_score(self.plan.scores[0])):
+            raise DamagedFile(path, "statements", "they are not those that plan.json asks for")
         return certificate
 
     def finish(

@@ -14,10 +14,10 @@ from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee, median_of
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
-from echobound.scenario import ErrorLimit
+from echobound.scenario import ErrorLimit, Optimism
 from echobound.scores import mean_summary, rmse, summary
 
-__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "outcome_of"]
+__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "episodes_of", "outcome_of"]
 
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate, which is"
@@ -39,10 +39,13 @@ class Outcome:
         FIT and RMSE under ``validation`` (of blocks: their mean) and, where there are test data, ``test``.
     episodes
         What the RMSE in the test records says about new ones; None of fewer than 20.
+    optimism
+        The picked network's score on test data beside validation data; None of a committee, or without test data.
     """
 
     scores: dict[str, Any]
     episodes: ErrorLimit | None
+    optimism: Optimism | None = None
 
 
 def outcome_of(
@@ -72,8 +75,28 @@ def outcome_of(
     pairs = respond(model, test, problem.horizon, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     scores["test"] = summary(measured, simulated, names)
+    if isinstance(model, Committee):
+        return Outcome(scores, _limit(pairs))
+    score = problem.scores[0]
+    seen = np.mean([score(*pair) for pair in zip(problem.measured, outputs, strict=True)])
+    optimism = Optimism.of(
+        float(seen), float(score(measured, simulated)), score=score.name, direction=score.direction, unit=score.unit
+    )
+    return Outcome(scores, _limit(pairs), optimism)
+
+
+def episodes_of(
+    model: EchoStateNetwork | Committee, test: Sequence[Record], horizon: int | None = None
+) -> ErrorLimit | None:
+    """What the RMSE in the test records says about new ones; None of fewer than 20."""
+    if len(test) < FEWEST_EPISODES:
+        return None
+    return _limit(respond(model, test, horizon, dynamics=compiled_dynamics()))
+
+
+def _limit(pairs: Sequence[tuple[Signal, Signal]]) -> ErrorLimit | None:
     enough = len(pairs) >= FEWEST_EPISODES
-    return Outcome(scores, ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None)
+    return ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None
 
 
 def committee_outputs(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:

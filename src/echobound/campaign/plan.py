@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from echobound.errors import InputError
+from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.kernels.problem import Fold, Problem, Segment
 from echobound.network.law import ReservoirLaw
-from echobound.scenario import epsilon_exact, epsilon_explicit, networks_exact, networks_explicit
+from echobound.scenario import (
+    Patience,
+    Statement,
+    StoppingRule,
+    epsilon_exact,
+    epsilon_explicit,
+    networks_exact,
+    networks_explicit,
+    stopping_rule,
+)
 
-__all__ = ["Plan", "settle_networks"]
+__all__ = ["Plan", "settle_networks", "settle_stop"]
 
 SCHEMA = 1
 MOST_NETWORKS = 2**32
@@ -33,6 +42,11 @@ class Plan:
         How many of the best networks make up the committee; 0 for none.
     data
         Digest of the records.
+    stop
+        The rule by which the search stops; None where the number of networks is settled here. A rule that looks at
+        ranks goes on from `networks` to wherever it stops.
+    discarded
+        How many of the best networks are set aside in a further statement.
     """
 
     law: ReservoirLaw
@@ -46,12 +60,14 @@ class Plan:
     bound: Bound
     committee: int
     data: str
+    stop: StoppingRule | None = None
+    discarded: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, with its digest."""
         content = {
             "schema_version": SCHEMA,
-            "rule": "fixed",  # N is settled here, whatever the scores turn out to be
+            "rule": "fixed" if self.stop is None else self.stop.kind,  # fixed: N, whatever the scores turn out to be
             "law": self.law.to_dict(),
             "seed": self.seed,
             "scores": list(self.scores),
@@ -65,6 +81,9 @@ class Plan:
             "committee": self.committee,
             "data": self.data,
         }
+        # Only where they are wanted: a plan without them keeps the digest that it always had.
+        content |= {} if self.stop is None else {"stop": self.stop.to_dict()}
+        content |= {"discarded": self.discarded} if self.discarded else {}
         return {**content, "digest": digest(jsonable(content))}
 
     @property
@@ -81,7 +100,12 @@ class Plan:
     def from_dict(cls, content: Mapping[str, Any]) -> Plan:
         """Inverse of `to_dict`; a plan that does not have the digest stored with it is refused."""
         try:
+            stop = Statement.from_dict(content["stop"], "plan.json") if "stop" in content else None
+            if not isinstance(stop, StoppingRule | None):
+                raise ValueError("stop is not a stopping rule")
             plan = cls(
+                stop=stop,
+                discarded=content.get("discarded", 0),
                 law=ReservoirLaw.from_dict(content["law"]),
                 folds=tuple(
                     Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))
@@ -91,7 +115,9 @@ class Plan:
                 **{name: content[name] for name in ("seed", "horizon", "networks", "epsilon", "beta", "bound")},
                 **{name: content[name] for name in ("committee", "data")},
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except DamagedFile:
+            raise InputError("stop is not what was planned") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a complete plan: {error}") from None
         expected = jsonable(plan.to_dict())
         for name in sorted(set(expected) | set(content)):
@@ -105,9 +131,11 @@ class Plan:
 
 
 def settle_networks(
-    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact"
+    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact", discarded: int = 0
 ) -> tuple[int, float]:
     """Number of networks and epsilon: one given, the other follows; neither, epsilon = 0.05.
+
+    Where the number follows, there are enough of them to certify epsilon after so many of the best were discarded.
 
     Examples
     --------
@@ -122,7 +150,7 @@ def settle_networks(
     required, inverse = (networks_exact, epsilon_exact) if bound == "exact" else (networks_explicit, epsilon_explicit)
     if networks is None:
         epsilon = 0.05 if epsilon is None else epsilon
-        return _drawable(required(epsilon, beta)), float(epsilon)
+        return _drawable(required(epsilon, beta, discarded=discarded)), float(epsilon)
     _drawable(networks)
     if networks < 1:
         raise InputError(f"the number of networks must be at least 1, got {networks}")
@@ -141,6 +169,56 @@ def settle_networks(
             f" {bound} bound, so draw more, or give up one of the three numbers"
         )
     return networks, float(epsilon)
+
+
+def settle_stop(
+    stop: str | StoppingRule,
+    epsilon: float | None,
+    beta: float,
+    networks: int | None,
+    bound: Bound = "exact",
+    discarded: int = 0,
+) -> tuple[StoppingRule, int, float]:
+    """The rule, the number of networks before which it does not stop, and epsilon, which is certified there.
+
+    Examples
+    --------
+    >>> rule, networks, epsilon = settle_stop("patience:200", None, 1e-7, None)
+    >>> rule.draws, networks, epsilon
+    (200, 315, 0.05)
+    >>> settle_stop("anytime", 0.05, 1e-7, None)[1:]
+    (409, 0.05)
+    """
+    rule = stopping_rule(stop, float(beta)) if isinstance(stop, str) else stop
+    if rule.beta != float(beta):
+        raise InputError(f"the stopping rule is for beta={rule.beta:g}, but beta={beta:g} was given: give the same")
+    if bound != "exact":
+        raise InputError(f"a stopping rule goes with the exact bound, got {bound!r}: leave the bound out")
+    if isinstance(rule, Patience):
+        if networks is not None:
+            raise InputError(
+                f"patience finds the number of networks itself, but {networks} were asked for: leave the number out, or"
+                f" give the least number with the rule, as in patience:{rule.draws},{networks}"
+            )
+        least, epsilon = settle_networks(epsilon, beta, None, bound, discarded)
+        rule = replace(rule, least=max(rule.least, least))
+        return rule, _drawable(rule.soonest), epsilon
+    if discarded:
+        raise InputError(
+            f"networks are set aside for a number of them settled beforehand or found by patience, not by {rule.kind}:"
+            " leave out one of the two"
+        )
+    if networks is None:
+        epsilon = 0.05 if epsilon is None else epsilon
+        return rule, _drawable(rule.networks(epsilon)), float(epsilon)
+    certified = rule.epsilon(_drawable(networks))
+    if certified >= 1 or (epsilon is not None and certified > epsilon):
+        wanted = "nothing" if certified >= 1 else f"epsilon={certified:g}"
+        raise InputError(
+            f"{networks} networks certify {wanted} at beta={beta:g} by the rule {rule.kind}: draw more, or take a"
+            " larger epsilon or beta"
+        )
+    return rule, networks, certified if epsilon is None else float(epsilon)
 
 
 def _drawable(networks: int) -> int:

@@ -96,6 +96,14 @@ def identify(
     beta: Annotated[float, typer.Option(help="1 - confidence.")] = 1e-7,
     networks: Annotated[int | None, typer.Option(help="Number of networks; epsilon follows from it.")] = None,
     bound: Annotated[str, typer.Option(help="exact, or explicit as in the paper.")] = "exact",
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop by a rule, once epsilon is certified: patience:200 (and the last 200 brought no improvement),"
+            " anytime, horizon:100,10000, looks:100,200,400, mixture."
+        ),
+    ] = None,
+    discarded: Annotated[int, typer.Option(help="Best networks to set aside in a further statement, settled now.")] = 0,
     washout: Annotated[
         int | None, typer.Option(help="Samples at the start of each record or block that do not count; at most 100.")
     ] = None,
@@ -143,7 +151,9 @@ def identify(
     if law is None:
         chosen.append("law: broad, which draws every hyper-parameter from a wide range, since nothing is known better")
     if epsilon is None and networks is None:
-        chosen.append(f"networks: as many as certify epsilon = 0.05 at beta = {beta:g}, settled before the first draw")
+        when = "settled before the first draw" if stop is None else f"by the rule {stop}"
+        least = "at least " if stop is not None and stop.startswith("patience") else ""
+        chosen.append(f"networks: {least}as many as certify epsilon = 0.05 at beta = {beta:g}, {when}")
     with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
@@ -155,6 +165,8 @@ def identify(
             beta=beta,
             networks=networks,
             bound=bound,  # type: ignore[arg-type]  # checked where it is used
+            stop=stop,
+            discarded=discarded,
             blocks=blocks,
             washout=washout,
             committee=committee,
@@ -175,6 +187,8 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
         "stability": None if result.model is None else result.model.stability.to_dict(),
+        "optimism": None if result.optimism is None else result.optimism.to_dict(),
+        "episodes": None if result.episodes is None else result.episodes.to_dict(),
         "committee": None,
     }
     if result.committee is not None and result.committee_outcome is not None:
@@ -187,7 +201,7 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
     if as_json:
         print_json(content)
     else:
-        print_result(content)
+        print_result(content, result.table["scores"][:, 0])
     if result.model is None:
         raise typer.Exit(1)
 

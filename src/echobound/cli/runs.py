@@ -68,4 +68,4 @@ def show(run: Run, as_json: AsJson = False) -> None:
     if as_json:
         print_json(content)
     else:
-        print_result(content)
+        print_result(content, folder.search["scores"][:, 0])

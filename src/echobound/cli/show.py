@@ -1,4 +1,4 @@
-"""A result set for the terminal: certificate, scores, verification, files."""
+"""A result set for the terminal: certificate, distribution of scores, facts, files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from echobound.cli.terminal import console
 from echobound.scenario.verification import upward
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from echobound.network import Committee
 
 __all__ = ["committee_facts", "print_result"]
+
+WIDEST = 100
+BLOCKS = " ▁▂▃▄▅▆▇█"
+ROWS = 4  # of the histogram, eight steps each
+STATEMENTS = {"stopped": "stopped", "removal": "set aside", "both ends": "both ends", "gain": "more networks"}
 
 
 def committee_facts(committee: Committee) -> dict[str, Any]:
@@ -22,7 +32,7 @@ def committee_facts(committee: Committee) -> dict[str, Any]:
     return {"members": [member.origin["index"] for member in committee.members], "statement": NOT_COVERED}
 
 
-def print_result(content: Mapping[str, Any]) -> None:
+def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> None:
     """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
@@ -30,20 +40,76 @@ def print_result(content: Mapping[str, Any]) -> None:
         print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print("\n".join(f"{name}: {value}" for name, value in _facts(content)))
         return
+    from rich.console import Group
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
 
-    body = Text(certificate["statement"])
-    body.append("\n\n" + certificate["worst"]["statement"], style="dim")
-    width = min(out.width, 100)
-    out.print(Panel(body, title=title, title_align="left", width=width, padding=(1, 2)))
-    table = Table(box=None, show_header=False, pad_edge=False, width=width)
+    width = min(out.width, WIDEST)
+    parts: list[Any] = [Text(certificate["statement"], style="bold")]
+    parts += [Text(), Text(certificate["worst"]["statement"], style="dim")]
+    if certificate["winner"] is not None and width >= 40:
+        unicode = "utf" in (out.encoding or "").lower()
+        parts += [Text(), _distribution(certificate, scores, width - 8, unicode=unicode)]
+    title_text = Text(title, style="bold green" if certificate["status"] == "certified" else "bold red")
+    out.print(
+        Panel(Group(*parts), title=title_text, title_align="left", width=width, padding=(1, 3), border_style="dim")
+    )
+    table = Table(box=None, show_header=False, pad_edge=False, width=width, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _facts(content):
         table.add_row(name, Text(value))
+    out.print()
     out.print(table)
+
+
+def _distribution(certificate: Mapping[str, Any], scores: NDArray[np.float64], width: int, *, unicode: bool) -> Text:
+    """The scores as a small histogram, the best of them marked at its end."""
+    from rich.text import Text
+
+    from echobound.report.panels import ScorePanel, histogram
+
+    best = certificate["threshold"]
+    panel = ScorePanel(
+        scores=scores, threshold=best, direction=certificate["direction"], case="best", label=certificate["score"]
+    )
+    seen = scores[~panel.off]
+    low, high = float(seen.min()), float(seen.max())
+    if low == high:
+        low, high = panel.limits
+    counts, _ = histogram(seen, (low, high), min(width, 72))
+    name = certificate["score"].upper() if certificate["score"] in ("fit", "rmse") else certificate["score"]
+    unit = f" {certificate['unit']}" if certificate["unit"] else ""
+    text = Text(f"{name} of {len(scores)} networks\n", style="dim")
+    for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
+        text.append(line + "\n", style="cyan")
+    left, right = f"{low:.5g}{unit}", f"{high:.5g}{unit}"
+    text.append(left + right.rjust(len(counts) - len(left)))
+    text.append(
+        f"\nbest {best:.6g}{unit}, network {certificate['winner']}" + (f"; {panel.note}" if panel.note else ""),
+        style="dim",
+    )
+    return text
+
+
+def bars(counts: list[int], rows: int, *, unicode: bool = True) -> list[str]:
+    """Lines of a histogram, from the top; something is drawn wherever there is a network.
+
+    Examples
+    --------
+    >>> bars([0, 1, 4, 8], rows=2)
+    ['   █', ' ▂██']
+    >>> bars([0, 1, 2], rows=2, unicode=False)
+    ['  #', ' ##']
+    """
+    steps = len(BLOCKS) - 1 if unicode else 1
+    most = max(*counts, 1)
+    heights = [-(-count * rows * steps // most) for count in counts]
+    blocks = BLOCKS if unicode else " #"
+    return [
+        "".join(blocks[min(max(height - row * steps, 0), steps)] for height in heights) for row in reversed(range(rows))
+    ]
 
 
 def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -51,11 +117,18 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield (
         "networks",
         f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
-        f" epsilon = {upward(certificate['epsilon_exact'])} exactly",
+        f" epsilon = {upward(certificate['epsilon_exact'])}"
+        f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
     )
+    for statement in certificate["statements"]:
+        yield STATEMENTS[statement["kind"]], statement["words"]
     if certificate["winner"] is not None:
-        yield "picked", f"network {certificate['winner']}"
+        order = f", {content['order']} states" if "order" in content else ""
+        yield "picked", f"network {certificate['winner']}{order}"
     yield from _scores(content.get("scores", {}))
+    for name, key in (("on test data", "optimism"), ("new episodes", "episodes")):
+        if content.get(key):
+            yield name, content[key]["words"]
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
     if content.get("committee"):
@@ -66,7 +139,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield from _scores(committee.get("scores", {}), "committee, ")
         if committee.get("episodes"):
-            yield "new episodes", committee["episodes"]["words"]
+            yield "committee, new episodes", committee["episodes"]["words"]
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]

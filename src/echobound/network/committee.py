@@ -139,5 +139,6 @@ def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     stack[~np.isfinite(stack)] = np.nan
     result = np.full(stack.shape[1:], np.nan)
     some = np.isfinite(stack).any(axis=0)
-    result[some] = np.nanmedian(stack[:, some], axis=0)
+    with np.errstate(over="ignore"):  # between two numbers near the largest double: infinite, so diverged
+        result[some] = np.nanmedian(stack[:, some], axis=0)
     return result

@@ -1,166 +1,291 @@
-"""The paper's figures: measured against simulated output, the sampling of networks, their testing.
+"""Figures for papers, by Matplotlib: outputs, sampling and testing of networks, distribution, learning curve.
 
-Plain Figure objects, no pyplot: nothing global, nothing to close, usable from any thread.
+Plain Figure objects, no pyplot: nothing global, nothing to close, usable from any thread. Whoever wants to change one
+takes its ``axes``. One style for all; a unit on every axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.data.record import Signal
-from echobound.scenario.verification import violates
-from echobound.scores import Direction
+from echobound.data.record import Record, Signal
+from echobound.errors import InputError
+from echobound.report.panels import ScorePanel, histogram, labelled, staircase
+from echobound.scores import fit_per_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["compare_figure", "networks_figure", "score_axes"]
+__all__ = [
+    "compare_figure",
+    "distribution_figure",
+    "learning_figure",
+    "networks_figure",
+    "outputs_figure",
+    "score_axes",
+]
 
 Array = NDArray[np.float64]
-MEASURED, MODEL, DOT, LIMIT, QUIET = "#c0392b", "#1f5fa8", "#4a6fa5", "#c0392b", "#6b7280"
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MEASURED, MODEL, DOT, LIMIT, QUIET = "#3d4754", "#1f6fb2", "#4a86bd", "#b3452b", "#66707d"
+MODELS = (MODEL, "#d17a22", "#2b8a5f", "#7a55a8", "#a8497a", "#7d7420")  # told apart by the colour-blind, and in grey
+RASTERISED = 2000  # more dots than this become an image inside the vector figure: a paper must still open
+WIDTH = 7.0  # inches: a text width
+STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": MEASURED,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.xmargin": 0.015,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "grid.color": "#e3e7ec",
+    "grid.linewidth": 0.6,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": MEASURED,
+    "ytick.labelcolor": MEASURED,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.0,
+    "pdf.fonttype": 42,  # text stays text
+    "savefig.dpi": 200,
+}
 
 
-def _figure(width: float, height: float) -> Figure:
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
+    """Draw in the style of this module, whatever the user's own settings."""
+
+    @wraps(draw)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
+def _figure(height: float) -> Figure:
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
+@styled
 def compare_figure(
+    record: Record, *models: Any, horizon: int | None = None, washout: int | None = None, title: str = ""
+) -> Figure:
+    """Measured output against that of any number of models, FIT in the legend, as MATLAB's ``compare``.
+
+    Parameters
+    ----------
+    record
+        The data.
+    models
+        Anything that simulates and predicts as an `EchoStateNetwork`, called ``model 1``, ``model 2``, ...; or mappings
+        of names to models.
+    horizon
+        None compares free runs, k predictions k samples ahead.
+    washout
+        Samples at the start that are fed back and not scored; if not given, the longest washout among the models, so
+        that all are compared on the same samples.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation = ph_experiment(samples=(400, 300))
+    >>> small, large = (identify(training, validation, law="paper", order=n, networks=20).model for n in (5, 30))
+    >>> figure = compare_figure(validation, {"5 states": small, "30 states": large})
+    >>> upper, lower = figure.axes  # Matplotlib's own: change what you like
+    >>> [text.get_text().split(" (FIT")[0] for text in upper.get_legend().get_texts()]
+    ['measured', '5 states', '30 states']
+    """
+    named: dict[str, Any] = {}
+    for model in models:
+        named |= model if isinstance(model, Mapping) else {f"model {len(named) + 1}": model}
+    if not named:
+        raise InputError("give at least one model to compare with the record")
+    first = max(model.washout for model in named.values()) if washout is None else washout
+    simulated = {
+        name: (
+            model.simulate(record, washout=first) if horizon is None else model.predict(record, horizon, washout=first)
+        ).y
+        for name, model in named.items()
+    }
+    return outputs_figure(
+        record.time[first:], record.y[first:], simulated, record.output_names, record.output_units, title=title
+    )
+
+
+@styled
+def outputs_figure(
     time: Array,
     measured: Signal,
-    simulated: Signal,
+    simulated: Mapping[str, Signal],
     names: Sequence[str],
     units: Sequence[str],
     *,
     title: str = "",
-    fits: Sequence[float] = (),
-    whose: str = "model",
+    fits: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Measured output against the model's, one row for each output, with the error below it.
+    """Measured outputs against simulated ones, two axes for each output: signals with FIT, and below them the errors.
+
+    A row of NaN is a gap between two records, and is not scored. FIT is that of the samples given, unless `fits` says
+    it for each output (of signals that were thinned before).
 
     Examples
     --------
     >>> k = np.arange(50.0)
     >>> y = np.sin(k / 5)[:, None]
-    >>> len(compare_figure(k, y, 0.9 * y, ["pH"], [""]).axes)
+    >>> len(outputs_figure(k, y, {"model": 0.9 * y}, ["pH"], [""]).axes)
     2
     """
     outputs = measured.shape[1]
-    figure = _figure(9.0, 3.6 * outputs)
+    figure = _figure(3.2 * outputs)
     axes = figure.subplots(2 * outputs, 1, sharex=True, squeeze=False, height_ratios=[3, 1] * outputs)[:, 0]
-    # Beyond the measured range a diverging model would flatten everything else.
+    if fits is None:
+        there = ~np.isnan(measured).any(axis=1)
+        fits = {name: fit_per_output(measured[there], y[there]).tolist() for name, y in simulated.items()}
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         upper, lower = axes[2 * i], axes[2 * i + 1]
-        low, high = measured[:, i].min(), measured[:, i].max()
+        upper.plot(time, measured[:, i], color=MEASURED, label="measured")
+        # Beyond the measured range a diverging model would flatten everything else.
+        low, high = float(np.nanmin(measured[:, i])), float(np.nanmax(measured[:, i]))
         margin = 0.35 * (high - low) or 1.0
-        shown = np.clip(simulated[:, i], low - 10 * margin, high + 10 * margin)
-        label = f"{whose} (FIT {fits[i]:.2f} %)" if len(fits) else whose
-        upper.plot(time, measured[:, i], color=MEASURED, lw=1.0, label="measured")
-        upper.plot(time, shown, color=MODEL, lw=1.0, label=label)
-        upper.set_ylim(min(low, max(shown.min(), low - margin)) - 0.05 * margin, high + margin)
-        upper.set_ylabel(_labelled(name, unit), parse_math=False)  # a column may be called $x
-        upper.legend(loc="upper right", ncols=2, frameon=False)
-        lower.plot(time, np.clip(measured[:, i] - simulated[:, i], -margin, margin), color=QUIET, lw=0.7)
-        lower.axhline(0, color="black", lw=0.5)
-        lower.set_ylabel("error")
-    axes[0].set_title(title, loc="left", fontsize=10, parse_math=False)
+        bottom = low
+        for (whose, signal), color in zip(simulated.items(), MODELS * len(simulated), strict=False):
+            shown = np.clip(signal[:, i], low - 10 * margin, high + 10 * margin)
+            bottom = min(bottom, max(float(np.nanmin(shown)), low - margin))
+            label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
+            [line] = upper.plot(time, shown, color=color)
+            line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
+            error = np.clip(measured[:, i] - signal[:, i], -margin, margin)
+            lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
+        lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
+        upper.set_ylim(bottom - 0.05 * margin, high + margin)
+        upper.set_ylabel(labelled(name, unit), parse_math=False)  # a column may be called $x
+        legend = upper.legend(loc="upper right", ncols=min(3, len(simulated) + 1))
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        lower.set_ylabel(labelled("error", unit), parse_math=False)
+    axes[0].set_title(title, parse_math=False)
     axes[-1].set_xlabel("time (s)")
     return figure
 
 
-def networks_figure(
-    panels: Sequence[dict[str, Any]],
-    *,
-    title: str = "",
-) -> Figure:
+@styled
+def networks_figure(panels: Sequence[ScorePanel], *, title: str = "") -> Figure:
     """One panel below the other, each the scores of all networks with a threshold; see `score_axes`.
 
     Examples
     --------
-    >>> panel = {"scores": np.array([80.0, 90.0, -np.inf]), "threshold": 90.0, "direction": "max", "case": "best"}
-    >>> panel["label"] = "FIT (%)"
+    >>> scores = np.array([80.0, 90.0, -np.inf])
+    >>> panel = ScorePanel(scores=scores, threshold=90.0, direction="max", case="best", label="FIT (%)")
     >>> len(networks_figure([panel]).axes)
     1
     """
-    figure = _figure(9.0, 2.8 * len(panels))
+    figure = _figure(2.4 * len(panels))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for ax, panel in zip(axes, panels, strict=True):
-        score_axes(ax, **panel)
-    axes[0].set_title(title, loc="left", fontsize=10, parse_math=False)
-    axes[-1].set_xlabel("network")
+        score_axes(ax, panel)
+    axes[0].set_title(title, parse_math=False)
+    axes[-1].set_xlabel("network (index)")
     return figure
 
 
-def score_axes(
-    ax: Axes,
-    *,
-    scores: Array,
-    threshold: float | None,
-    direction: Direction,
-    case: Literal["best", "worst"],
-    label: str,
-    circle_violations: bool = False,
-) -> None:
+def score_axes(ax: Axes, panel: ScorePanel) -> None:
     """Draw every network as a dot, the threshold as a line, and circle those that violate it.
 
     Networks far off the rest (or diverged) are drawn as triangles on the edge, and counted there.
     """
-    index = np.arange(len(scores))
-    finite = np.isfinite(scores)
-    low, high = _limits(scores[finite], threshold, direction, case)
-    inside = finite & (scores >= low) & (scores <= high)
-    bad_edge = low if direction == "max" else high
-    ax.plot(index[inside], scores[inside], ".", color=DOT, ms=3.5)
-    off = ~inside
+    index, scores, off = np.arange(len(panel.scores)), panel.scores, panel.off
+    many = len(scores) > RASTERISED
+    ax.plot(index[~off], scores[~off], ".", color=DOT, ms=3.5, mew=0, rasterized=many)
     if off.any():
-        ax.plot(index[off], np.full(off.sum(), bad_edge), "v" if direction == "max" else "^", color=QUIET, ms=3.5)
+        marker = "v" if panel.direction == "max" else "^"
+        ax.plot(index[off], np.full(off.sum(), panel.edge), marker, color=QUIET, ms=3.5, rasterized=many)
         ax.annotate(
-            f"{off.sum()} off the scale" + (f", {(~finite).sum()} of them diverged" if (~finite).any() else ""),
-            (0.01, 0.03 if direction == "max" else 0.9),
+            panel.note,
+            (0.01, 0.04 if panel.direction == "max" else 0.9),
             xycoords="axes fraction",
             fontsize=8,
             color=QUIET,
         )
-    if threshold is not None and np.isfinite(threshold):
-        ax.axhline(threshold, color=LIMIT, lw=1.2, label=f"{case} of the search: {threshold:.6g}")
-        if circle_violations:
-            beyond = violates(scores, threshold, direction, case)
-            shown = np.where(np.isnan(scores), bad_edge, np.clip(scores, low, high))
-            ax.plot(
-                index[beyond],
-                shown[beyond],
-                "o",
-                mfc="none",
-                mec=LIMIT,
-                ms=9,
-                label=f"{beyond.sum()} violation{'s' * int(beyond.sum() != 1)}",
-            )
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8)
-    ax.set_ylim(low, high)
-    ax.set_ylabel(label, parse_math=False)
+    if panel.line is not None:
+        ax.axhline(panel.line, color=LIMIT, lw=1.1, label=panel.line_label)
+        if panel.circle_violations:
+            beyond = panel.beyond
+            ax.plot(index[beyond], panel.shown[beyond], "o", mfc="none", mec=LIMIT, ms=9, label=panel.counted)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2)
+    ax.set_ylim(*panel.limits)
+    ax.set_ylabel(panel.label, parse_math=False)
 
 
-def _limits(scores: Array, threshold: float | None, direction: Direction, case: str) -> tuple[float, float]:
-    """Axis limits that show all networks, or the bulk where a few are far worse and the worst is not the subject."""
-    if not len(scores):
-        return 0.0, 1.0
-    sign = 1.0 if direction == "max" else -1.0
-    values = sign * scores
-    good, bad, bulk = values.max(), values.min(), np.quantile(values, 0.03)
-    if case == "best" and good - bad > 4 * (good - bulk):
-        bad = bulk
-    good, bad = sign * good, sign * bad
-    marks = [good, bad] + ([threshold] if threshold is not None and np.isfinite(threshold) else [])
-    low, high = min(marks), max(marks)
-    margin = 0.08 * (high - low) or 1.0
-    return float(low - margin), float(high + margin)
+@styled
+def distribution_figure(
+    panel: ScorePanel, band: tuple[Array, Array] | None = None, *, beta: float = 0.0, title: str = ""
+) -> Figure:
+    """How the scores are distributed: a histogram, and below it the share of networks that do better than a score.
+
+    Parameters
+    ----------
+    panel
+        The scores, and the limits to show them in.
+    band
+        As in `staircase`: lower and upper limits for all ranks at once, with confidence 1 - beta.
+
+    Examples
+    --------
+    >>> scores = np.random.default_rng(0).normal(size=50)
+    >>> panel = ScorePanel(scores=scores, threshold=None, direction="max", case="best", label="FIT (%)")
+    >>> len(distribution_figure(panel).axes)
+    2
+    """
+    figure = _figure(4.2)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
+    upper.stairs(*histogram(panel.scores, panel.limits, 40), fill=True, color=DOT)
+    upper.set_ylabel("networks (count)")
+    stairs = staircase(panel, band)
+    if stairs.low is not None and stairs.high is not None:
+        label = f"all networks, confidence 1 - {beta:g}"
+        lower.fill_between(stairs.score, stairs.low, stairs.high, color=DOT, alpha=0.25, lw=0, label=label)
+    lower.plot(stairs.score, stairs.share, color=MODEL, label="networks of the search")
+    lower.set(ylabel="share that does better (1)", ylim=(0, 1.02), xlim=panel.limits)
+    lower.set_xlabel(panel.label, parse_math=False)
+    lower.legend(loc="best")
+    upper.set_title(title, parse_math=False)
+    return figure
 
 
-def _labelled(name: str, unit: str) -> str:
-    return f"{name} ({unit})" if unit and unit != name else name
+@styled
+def learning_figure(sizes: Array, curve: Array, label: str, *, title: str = "") -> Figure:
+    """Mean best score against the number of networks.
+
+    Examples
+    --------
+    >>> figure = learning_figure(np.array([1, 10, 100]), np.array([80.0, 88.0, 90.0]), "FIT (%)")
+    >>> figure.axes[0].get_xlabel()
+    'networks (count)'
+    """
+    figure = _figure(2.8)
+    ax = figure.subplots()
+    ax.semilogx(sizes, curve, ".-", color=MODEL, ms=4)
+    ax.set_xlabel("networks (count)")
+    ax.set_ylabel(f"mean best {label}", parse_math=False)
+    ax.set_title(title, parse_math=False)
+    return figure

@@ -17,11 +17,12 @@ from echobound.files import digest, jsonable, read_json, write_json, write_whole
 from echobound.kernels import Kernel, Problem, Rows, Status, get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import paper
-from echobound.report.figures import compare_figure, networks_figure
+from echobound.report import ScorePanel, networks_figure, outputs_figure
 from echobound.reproduce.data import RULE, PaperData, default_data_seed, paper_data
 from echobound.reproduce.table import PAPER, PAPER_ORDERS
 from echobound.scenario import count_violations, select, verify_counts
-from echobound.scores import get_score
+from echobound.scenario.verification import Case
+from echobound.scores import Direction, get_score
 
 __all__ = ["OrderResult", "Outcome", "reproduce_paper"]
 
@@ -231,27 +232,33 @@ def _figures(path: Path, kernel: Kernel, problem: Problem, data: PaperData, rows
     if winner is not None:
         _, [simulated] = train_network(kernel, problem, winner)
         record = data.validation
-        figures["validation"] = compare_figure(
+        figures["validation"] = outputs_figure(
             record.time[len(record) - len(simulated) :],
             problem.measured[0],
-            simulated,
+            {"model": simulated},
             record.output_names,
             record.output_units,
             title=f"Validation data: plant and network of {order} states",
-            fits=[float(fits.max())],
         )
+    cases: tuple[tuple[int, float, Direction, Case, str], ...] = (
+        (0, float(fits.max()), "max", "best", "FIT (%)"),
+        (1, float(errors.max()), "min", "worst", "RMSE (pH)"),
+    )
     for name, table, testing in (("sampling", rows, False), ("testing", fresh, True)):
         if not len(table):
             continue
         panels = [
-            {"scores": table["scores"][:, i], "threshold": limit, "direction": direction, "case": case, "label": label}
-            for i, limit, direction, case, label in (
-                (0, float(fits.max()), "max", "best", "FIT (%)"),
-                (1, float(errors.max()), "min", "worst", "RMSE (pH)"),
+            ScorePanel(
+                scores=table["scores"][:, i],
+                threshold=limit,
+                direction=direction,
+                case=case,
+                label=label,
+                circle_violations=testing,
             )
+            for i, limit, direction, case, label in cases
         ]
         what = f"{len(table)} fresh networks" if testing else f"{len(table)} networks to pick from"
-        panels = [panel | {"circle_violations": testing} for panel in panels]
         figures[name] = networks_figure(panels, title=f"{name.capitalize()}: {what}, {order} states")
     for name, figure in figures.items():
         for kind in ("png", "svg"):

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.certificate import beyond, scored
-from echobound.scenario.statement import ScoreStatement, Scoring, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
 from echobound.scenario.verification import Case, goodness, upward
 
 __all__ = [

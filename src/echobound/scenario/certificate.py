@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,17 +21,20 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.verification import downward, goodness, upward
+from echobound.scenario.statement import Statement, beyond, scored, where
+from echobound.scenario.stopping import Stopped, StoppingRule
+from echobound.scenario.verification import goodness, upward
 
 __all__ = ["Certificate", "WorstCase", "certify", "ranking", "schema", "select"]
 
 SCHEMA_VERSION = 1
+OF_SCORES = ("stopped", "removal", "both ends", "gain")
 NOT_STATED = (
     "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
     " how well the model does on other data must be tested on other data.",
     "It does not say that a network as good as the best is rare: a new network may tie with it.",
     "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
-    "It covers the law, the score and the number of networks that were settled beforehand; changing one of them after a"
+    "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
     "Networks that diverged are among those it counts: none was dropped or drawn again.",
 )
@@ -39,6 +42,10 @@ NOT_STATED_OF_BLOCKS = (
     "The score of a draw is its mean over {blocks} blocks of the training data, each simulated after training on the"
     " others. The model is the picked draw trained again on all of them: this refitted model itself was never scored on"
     " held-out data.",
+)
+NOT_STATED_OF_STOPPING_AT_WILL = (
+    "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
+    " verification by fresh networks compares with a number settled beforehand.",
 )
 NOT_STATED_OF_COMMITTEES = (
     "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
@@ -110,12 +117,19 @@ class Certificate:
     kind: str = "best"
     rule: str = "fixed"
     rank: int = 1
+    statements: tuple[Statement, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """What the stopping rule says, if the number of networks was not settled beforehand."""
+        return next((statement for statement in self.statements if isinstance(statement, Stopped)), None)
 
     def identity(self) -> dict[str, Any]:
         """Everything but the provenance, as JSON."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("provenance", "worst")}
         content |= {"schema_version": SCHEMA_VERSION, "worst": dict(vars(self.worst))}
+        content["statements"] = [statement.to_dict() for statement in self.statements]
         plain: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
         return plain
 
@@ -145,6 +159,7 @@ class Certificate:
             "worst": WorstCase(**worst),
             "families": tuple(values["families"]),
             "not_stated": tuple(values["not_stated"]),
+            "statements": tuple(_statements(values["statements"], path)),
         }
         certificate = cls(**values)
         try:
@@ -182,6 +197,7 @@ class Certificate:
                     seed=self.seed,
                     digests=self.digests,
                     families=self.families,
+                    statements=self.statements,
                 )
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
@@ -189,6 +205,8 @@ class Certificate:
         for name in ours:
             if ours[name] != theirs[name]:
                 raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
+        for statement in self.statements if scores is not None else ():
+            statement.check(scores, path=path)
 
 
 def certify(
@@ -206,9 +224,10 @@ def certify(
     horizon: int | None = None,
     blocks: int | None = None,
     families: Sequence[Mapping[str, Any]] = (),
+    statements: Sequence[Statement] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> Certificate:
-    """Certify the best (and the worst) of a number of networks settled beforehand.
+    """Certify the best (and the worst) of a number of networks settled beforehand, or found by a stopping rule.
 
     Parameters
     ----------
@@ -224,6 +243,8 @@ def certify(
         What is claimed, and by which bound.
     law, seed, digests, families
         From what the networks were drawn, and fingerprints of data, plan, ledger and model.
+    statements
+        What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `BothEnds`, `Gain`.
     provenance
         Where and when; not part of what is certified.
 
@@ -275,6 +296,7 @@ def certify(
         seed=int(seed),
         families=tuple(families) or ({"family": 0, "networks": count},),
         digests=digests,
+        statements=tuple(statements),
         provenance=provenance or {},
     )
     return _derive(draft)
@@ -285,11 +307,18 @@ def _derive(draft: Certificate) -> Certificate:
     n, epsilon, beta = draft.networks, draft.epsilon, draft.beta
     if draft.bound not in ("exact", "explicit"):
         raise InputError(f"the bound must be 'exact' or 'explicit', got {draft.bound!r}")
-    required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
+    _require_of_the_same(draft)
+    rule = _rule(draft)
+    # A rule that looks at ranks alone leaves everything as it is for a number settled beforehand.
+    at_will = rule if rule is not None and not rule.by_ranks else None
+    if at_will is not None:
+        required = at_will.networks(epsilon)
+    else:
+        required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
     if n < required:
         raise InputError(
             f"{n} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
-            f" {draft.bound} bound"
+            f" {draft.bound if at_will is None else at_will.kind} bound"
         )
     indices = {draft.worst.index} | ({draft.winner} if draft.winner is not None else set())
     if not (all(0 <= i < n for i in indices) and 0 <= draft.failures <= n and draft.seed >= 0):
@@ -301,17 +330,40 @@ def _derive(draft: Certificate) -> Certificate:
     return replace(
         draft,
         kind="best",
-        rule="fixed",
+        rule="fixed" if rule is None else rule.kind,
         rank=1,
         networks_required=required,
-        epsilon_exact=epsilon_exact(n, beta),
-        beta_exact=beta_exact(n, epsilon),
-        log10_beta_exact=log_beta_exact(n, epsilon) / math.log(10),
+        epsilon_exact=epsilon_exact(n, beta) if at_will is None else at_will.epsilon(n),
+        beta_exact=beta_exact(n, epsilon) if at_will is None else beta,
+        log10_beta_exact=(log_beta_exact(n, epsilon) if at_will is None else math.log(beta)) / math.log(10),
         status="all diverged" if draft.winner is None else "certified",
         statement=_statement(draft),
         not_stated=_not_stated(draft),
         worst=_worst(draft),
     )
+
+
+def _rule(draft: Certificate) -> StoppingRule | None:
+    return None if draft.stopped is None else draft.stopped.rule
+
+
+def _require_of_the_same(draft: Certificate) -> None:
+    """Statements in a certificate are of kinds that scores confirm, one of each, about the same scores."""
+    kinds = [statement.kind for statement in draft.statements]
+    if len(set(kinds)) < len(kinds) or not set(kinds) <= set(OF_SCORES):
+        raise InputError(f"statements may be {', '.join(OF_SCORES)}, one of each, got {', '.join(kinds)}")
+    for statement in draft.statements:
+        for name in ("networks", "beta", "score", "direction", "unit", "horizon", "blocks"):
+            ours, theirs = getattr(draft, name), getattr(statement, name, getattr(draft, name))
+            if ours != theirs:
+                raise InputError(f"{name} is {ours!r}, but {theirs!r} in the statement {statement.kind!r}")
+
+
+def _statements(content: Sequence[Any], path: str | Path) -> list[Statement]:
+    for entry in content:
+        if not isinstance(entry, dict):
+            raise DamagedFile(path, "statements", f"{entry!r} is not a statement"[:200])
+    return [Statement.from_dict(entry, path) for entry in content]
 
 
 def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
@@ -350,72 +402,45 @@ def _statement(draft: Certificate) -> str:
     start = f"With confidence 1 - {draft.beta:g}, a new network drawn and trained in the same way"
     if draft.winner is None:
         return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score {_where(draft)} with"
+            f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
-        f"{start} scores {_scored(draft)} {beyond(draft, draft.threshold, best=True)} {_where(draft)} with"
+        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} {where(draft)} with"
         f" probability at most {upward(draft.epsilon)}."
     )
-
-
-def _where(draft: Certificate) -> str:
-    if draft.blocks is None:
-        return "on these validation data"
-    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
 
 
 def _not_stated(draft: Certificate) -> tuple[str, ...]:
     of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
     of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
-    return tuple(sentence.format(blocks=draft.blocks) for sentence in (*of_blocks, *of_committees, *NOT_STATED))
+    rule = _rule(draft)
+    of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
+    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_stopping)
+    settled = "number of networks" if rule is None else "stopping rule"
+    return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
 
 
 def _worst(draft: Certificate) -> WorstCase:
     start = f"With confidence 1 - {draft.beta:g}, a new network"
+    rule = _rule(draft)
+    if draft.worst.diverged and rule is not None and not rule.by_ranks:
+        # A count of failures has no limit that holds at all n together: none is claimed.
+        said = (
+            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse: the rule {rule.kind!r}"
+            " promises nothing at this end."
+        )
+        return replace(draft.worst, divergence_bound=None, statement=said)
     if draft.worst.diverged:
         bound = epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
-        f"{start} scores {_scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
+        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
         " diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
-
-
-def _scored(draft: Certificate) -> str:
-    return scored(draft, mean=draft.blocks is not None)
-
-
-class Scored(Protocol):
-    """Whatever says what was scored: a certificate, a statement."""
-
-    @property
-    def score(self) -> str: ...
-    @property
-    def direction(self) -> Literal["max", "min"]: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def horizon(self) -> int | None: ...
-
-
-def scored(draft: Scored, *, mean: bool = False) -> str:
-    """As in "a FIT", "a mean FIT": what was scored."""
-    name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
-    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
-    if mean:
-        return f"a mean {name}{ahead}"
-    return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
-
-
-def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
-    """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
-    above = (draft.direction == "max") == best
-    value = (upward if above else downward)(math.nan if threshold is None else threshold)
-    return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
 def _digest(identity: Mapping[str, Any]) -> str:
@@ -441,7 +466,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("networks", "networks_required", "failures", "seed", "rank"), int),
     **dict.fromkeys(("epsilon", "beta", "epsilon_exact", "beta_exact", "log10_beta_exact"), _NUMBER),
     **dict.fromkeys(("law", "digests", "worst", "provenance"), dict),
-    **dict.fromkeys(("families", "not_stated"), list),
+    **dict.fromkeys(("families", "not_stated", "statements"), list),
     "winner": (int, type(None)),
     "horizon": (int, type(None)),
     "blocks": (int, type(None)),

@@ -24,8 +24,7 @@ from echobound.scenario.bounds import (
     epsilon_exact,
     least_float,
 )
-from echobound.scenario.certificate import beyond, scored
-from echobound.scenario.statement import ScoreStatement, Scoring, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
 from echobound.scenario.verification import downward, upward
 
 __all__ = ["BothEnds", "QuantileInterval", "epsilon_both", "miss_both", "networks_both"]

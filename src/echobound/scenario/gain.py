@@ -178,7 +178,7 @@ class Gain(Statement):
         above, the next one gains about this much at most. None where it is not finite.
     tail
         `tail_gain`: the estimate. None where there is none.
-    score, direction, unit, horizon
+    score, direction, unit, horizon, blocks
         As in `certify`.
     """
 
@@ -193,6 +193,7 @@ class Gain(Statement):
     direction: Literal["max", "min"] = "max"
     unit: str = ""
     horizon: int | None = None
+    blocks: int | None = None
 
     def __post_init__(self) -> None:
         as_count("networks", self.networks)
@@ -215,13 +216,15 @@ class Gain(Statement):
         name = self.score.upper() if self.score in ("fit", "rmse") else self.score
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
         chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
-        seen = "" if self.last_decade is None else f" (the last factor of ten gained {self.last_decade:.2g})"
+        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_short(self.last_decade, 2)})"
         if self.tail is None:
             return f"{chance}; the scores are too few or too alike to say how much better{seen}."
-        points = "s" if self.unit == "%" else ""
+        gained = _short(self.tail, 1)
+        points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} networks would probably gain about {self.tail:.1g} {point}{points}{seen}: an order of magnitude,"
-            f" give or take its own size. {chance}. Part of such a gain is luck on these validation data."
+            f"{times} networks would probably gain about {gained} {point}{points}{seen}: an order of magnitude,"
+            f" give or take its own size. {chance}. Part of such a gain is luck on"
+            f" {'these validation data' if self.blocks is None else 'these blocks'}."
         )
 
     @classmethod
@@ -243,8 +246,8 @@ class Gain(Statement):
         return cls(
             networks=len(values),
             factor=factor,
-            last_decade=decade if math.isfinite(decade) else None,
-            tail=tail_gain(scores, factor, direction),
+            last_decade=_rounded(decade),
+            tail=_rounded(tail_gain(scores, factor, direction)),
             **scoring,
         )
 
@@ -256,5 +259,16 @@ class Gain(Statement):
             "direction": self.direction,
             "unit": self.unit,
             "horizon": self.horizon,
+            "blocks": self.blocks,
         }
         return Gain.of(scores, factor=self.factor, **scoring)
+
+
+def _short(value: float, digits: int) -> str:
+    """A number of few digits in full: 10, not 1e+01."""
+    return f"{float(f'{value:.{digits}g}'):g}"
+
+
+def _rounded(value: float | None) -> float | None:
+    """Six digits: an estimate has no more, and the last bits of a sum differ between machines."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, epsilon_exact, networks_exact
-from echobound.scenario.certificate import beyond, scored
-from echobound.scenario.statement import ScoreStatement, Scoring, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored, where
 from echobound.scenario.verification import Case, upward
 
 __all__ = ["Removal", "most_discarded"]
@@ -59,11 +58,11 @@ class Removal(ScoreStatement):
         """The statement in plain words."""
         best, aside = self.case == "best", _aside(self.discarded, self.case)
         new = f"{self.start}, a new network drawn and trained in the same way"
-        limit = f"on these validation data with probability at most {upward(self.epsilon)}."
+        limit = f"{where(self)} with probability at most {upward(self.epsilon)}."
         if self.threshold is not None:
-            where = beyond(self, self.threshold, best=best)
+            limits = beyond(self, self.threshold, best=best)
             else_ = "" if best else ", or diverges,"
-            said = f"{new} scores {scored(self)} {where}{else_} {limit}"
+            said = f"{new} scores {scored(self)} {limits}{else_} {limit}"
         elif best:
             said = f"{new} gives a finite score {limit}"
         else:

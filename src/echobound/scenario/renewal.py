@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.certificate import beyond, scored
-from echobound.scenario.statement import ScoreStatement, Scoring, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
 from echobound.scenario.verification import upward
 
 __all__ = ["Renewal"]

@@ -13,16 +13,16 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_probability
-from echobound.scenario.verification import Case, confidence, goodness
+from echobound.scenario.verification import Case, confidence, downward, goodness, upward
 
-__all__ = ["ScoreStatement", "Scoring", "Statement", "ordered"]
+__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "ordered", "scored", "where"]
 
 
 class Scoring(TypedDict, total=False):
@@ -32,6 +32,7 @@ class Scoring(TypedDict, total=False):
     direction: Literal["max", "min"]
     unit: str
     horizon: int | None
+    blocks: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ class ScoreStatement(Statement):
     ----------
     beta
         1 - confidence.
-    score, direction, unit, horizon
+    score, direction, unit, horizon, blocks
         As in `certify`.
     """
 
@@ -125,6 +126,7 @@ class ScoreStatement(Statement):
     direction: Literal["max", "min"] = "max"
     unit: str = ""
     horizon: int | None = None
+    blocks: int | None = None
 
     def __post_init__(self) -> None:
         as_probability("beta", self.beta)
@@ -138,7 +140,13 @@ class ScoreStatement(Statement):
     @property
     def scoring(self) -> Scoring:
         """What was scored, as keywords."""
-        return {"score": self.score, "direction": self.direction, "unit": self.unit, "horizon": self.horizon}
+        return {
+            "score": self.score,
+            "direction": self.direction,
+            "unit": self.unit,
+            "horizon": self.horizon,
+            "blocks": self.blocks,
+        }
 
 
 def ordered(
@@ -161,6 +169,44 @@ def ordered(
     order = np.argsort(-values if case == "best" else values, kind="stable")
     sign = 1.0 if direction == "max" else -1.0
     return order.tolist(), [_plain(value) for value in (sign * values[order]).tolist()]
+
+
+class Scored(Protocol):
+    """Whatever says what was scored: a certificate, a statement."""
+
+    @property
+    def score(self) -> str: ...
+    @property
+    def direction(self) -> Literal["max", "min"]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def horizon(self) -> int | None: ...
+    @property
+    def blocks(self) -> int | None: ...
+
+
+def scored(draft: Scored) -> str:
+    """As in "a FIT", "a mean FIT": what was scored."""
+    name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
+    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
+    if draft.blocks is not None:
+        return f"a mean {name}{ahead}"
+    return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
+
+
+def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
+    """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
+    above = (draft.direction == "max") == best
+    value = (upward if above else downward)(math.nan if threshold is None else threshold)
+    return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
+
+
+def where(draft: Scored) -> str:
+    """As in "on these validation data"."""
+    if draft.blocks is None:
+        return "on these validation data"
+    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
 
 
 def _plain(value: Any) -> Any:

@@ -19,15 +19,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.certificate import beyond, scored
-from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, Statement, beyond, ordered, scored, where
 from echobound.scenario.verification import confidence, goodness, upward
 
 __all__ = [
@@ -54,6 +53,8 @@ class StoppingRule(Statement):
     beta
         1 - confidence.
     """
+
+    by_ranks: ClassVar[bool] = False  # then whatever holds for a number settled beforehand holds where it stops
 
     beta: float
 
@@ -122,6 +123,7 @@ class Patience(StoppingRule):
 
     kind = "patience"
     derived = ("mean",)
+    by_ranks = True
 
     draws: int
     least: int = 1
@@ -168,17 +170,30 @@ class Patience(StoppingRule):
 
     def allows(self, scores: ArrayLike, direction: str = "max") -> int | None:
         """Number of networks, in order of their index, at which the rule stops; None if it has not yet."""
+        due = self.due(scores, direction)
+        return due if due <= len(np.atleast_1d(scores)) else None
+
+    def due(self, scores: ArrayLike, direction: str = "max") -> int:
+        """Number of networks at which the rule stops unless one that is still to be drawn is better than all of these.
+
+        It cannot stop before, so that nothing is drawn in vain by going there and asking again.
+
+        Examples
+        --------
+        >>> rule = Patience(beta=0.05, draws=3)
+        >>> rule.due([]), rule.due([1.0, 5.0, 2.0]), rule.due([1.0, 5.0, 2.0, 3.0, 4.0, 9.0])
+        (4, 5, 5)
+        """
         values = goodness(scores, direction)
         # Raw words, which are the same in every version of NumPy; compared, never turned into numbers.
         coins = np.random.Philox(key=self.seed).random_raw(len(values))
-        record = 0
-        for n in range(1, len(values) + 1):
-            now = n - 1
+        record, due = 0, self.soonest
+        for now in range(len(values)):
+            if now >= due:
+                break
             if (values[now], coins[now]) > (values[record], coins[record]):
-                record = now
-            if n >= max(record + 1 + self.draws, self.least):
-                return n
-        return None
+                record, due = now, max(now + 1 + self.draws, self.least)
+        return due
 
     @property
     def words(self) -> str:
@@ -456,7 +471,7 @@ class Stopped(ScoreStatement):
         )
         return (
             f"Stopped at {self.networks} networks by the rule {self.rule.kind!r}, named before the first draw."
-            f" {self.start}, a new network drawn and trained in the same way {what} on these validation data with"
+            f" {self.start}, a new network drawn and trained in the same way {what} {where(self)} with"
             f" probability at most {upward(self.epsilon)}."
         )
 

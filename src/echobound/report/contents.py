@@ -1,0 +1,226 @@
+"""RunContents: what the page and the figures say about a run folder, read and computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.campaign.folder import RunFolder
+from echobound.campaign.outcome import committee_outputs
+from echobound.campaign.plan import Plan
+from echobound.campaign.verification import verification_of
+from echobound.data.record import Signal
+from echobound.kernels import compiled_dynamics, get_kernel
+from echobound.kernels.base import Rows
+from echobound.kernels.training import scored_outputs
+from echobound.network import Committee, EchoStateNetwork, respond
+from echobound.report.panels import ScorePanel, labelled
+from echobound.scenario import Certificate, DistributionBand, Gain, learning_curve
+from echobound.scenario.verification import Case
+from echobound.scores import Score, get_score, mean_summary, summary
+
+__all__ = ["Response", "RunContents"]
+
+Array = NDArray[np.float64]
+MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes beyond
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Measured and simulated outputs of the records of one role, one after the other with a row of NaN between them.
+
+    Of blocks, each is simulated by the networks that were trained on the others.
+
+    Parameters
+    ----------
+    role
+        ``"validation"`` or ``"test"``.
+    time
+        In seconds, counted on from record to record.
+    measured, simulated
+        Signals ``(time, channel)``; simulated ones by what simulates.
+    names, units
+        Of the outputs.
+    scores
+        FIT and RMSE of each that simulates, as `scores.summary` gives them.
+    """
+
+    role: str
+    time: Array
+    measured: Signal
+    simulated: Mapping[str, Signal]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    scores: Mapping[str, Mapping[str, Any]]
+
+
+class RunContents:
+    """A run folder as the page sees it; everything in it was checked when it was opened.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+
+    @property
+    def name(self) -> str:
+        """What the run is called: its folder."""
+        return self.folder.path.resolve().name
+
+    @property
+    def plan(self) -> Plan:
+        """What was planned."""
+        return self.folder.plan
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is promised."""
+        return self.folder.certificate
+
+    @property
+    def search(self) -> Rows:
+        """The networks of the search."""
+        return self.folder.search
+
+    @cached_property
+    def fresh(self) -> Rows:
+        """The networks of all verifications."""
+        return self.folder.verification
+
+    @cached_property
+    def verification(self) -> dict[str, Any] | None:
+        """What they say; None if there are none."""
+        return verification_of(self.folder) if len(self.fresh) else None
+
+    @property
+    def score(self) -> Score:
+        """The score that selects."""
+        return get_score(self.plan.scores[0])
+
+    @cached_property
+    def responses(self) -> list[Response]:
+        """Model and committee on validation and, where there are any, test data; nothing if all networks diverged."""
+        if self.certificate.winner is None:
+            return []
+        held_out = self._blocks() if self.plan.blocks is not None else self._records("validation")
+        return [held_out, *([self._records("test")] if self.folder.experiments.test else [])]
+
+    @property
+    def models(self) -> dict[str, EchoStateNetwork | Committee]:
+        """What simulates: the picked network and, where there is one, the committee."""
+        committee = self.folder.committee
+        return {"model": self.folder.model} | ({} if committee is None else {"committee": committee})
+
+    def _records(self, role: str) -> Response:
+        records, fast, offset, times = getattr(self.folder.experiments, role), compiled_dynamics(), 0, []
+        for record in records:
+            times.append((offset + np.arange(self.folder.model.washout, len(record))) * record.sampling_time)
+            offset += len(record)
+        pairs = {who: respond(model, records, self.plan.horizon, dynamics=fast) for who, model in self.models.items()}
+        measured = [y for y, _ in pairs["model"]]
+        simulated = {who: [yhat for _, yhat in each] for who, each in pairs.items()}
+        names = self.folder.model.output_names
+        scores = {
+            who: summary(np.concatenate(measured), np.concatenate(each), names) for who, each in simulated.items()
+        }
+        return self._response(role, times, measured, simulated, scores)
+
+    def _blocks(self) -> Response:
+        """The networks that were scored are gone; they are trained again."""
+        problem, kernel, model = self.folder.problem, get_kernel(), self.folder.model
+        members = [model] if self.folder.committee is None else list(self.folder.committee.members)
+        outputs = [scored_outputs(kernel, problem, member.origin["index"]) for member in members]
+        simulated = {"model": outputs[0]} | ({} if len(self.models) == 1 else {"committee": committee_outputs(outputs)})
+        lengths, times = np.cumsum([0, *(len(record) for record in problem.records)]), []
+        for fold in problem.folds:
+            parts = [lengths[s.record] + np.arange(s.start + s.washout, s.stop) for s in fold.scored]
+            times.append(np.concatenate(parts) * model.sampling_time)
+        measured = list(problem.measured)
+        scores = {
+            who: mean_summary([summary(y, yhat, model.output_names) for y, yhat in zip(measured, each, strict=True)])
+            for who, each in simulated.items()
+        }
+        return self._response("validation", times, measured, simulated, scores)
+
+    def _response(
+        self,
+        role: str,
+        times: list[Array],
+        measured: list[Signal],
+        simulated: Mapping[str, list[Signal]],
+        scores: Mapping[str, Mapping[str, Any]],
+    ) -> Response:
+        # What is not finite has diverged; NaN alone is a gap between records.
+        shown = {who: [np.where(np.isnan(y), np.inf, y) for y in each] for who, each in simulated.items()}
+        return Response(
+            role=role,
+            time=np.concatenate([np.r_[t, t[-1]] for t in times])[:-1],
+            measured=_joined(measured),
+            simulated={who: _joined(each) for who, each in shown.items()},
+            names=self.folder.model.output_names,
+            units=self.folder.model.output_units,
+            scores=scores,
+        )
+
+    def panels(self, rows: Rows, *, testing: bool) -> list[ScorePanel]:
+        """Best case of the first score above, worst case of the last below: the paper's pair of panels."""
+        cases: tuple[tuple[Case, int], ...] = (("best", 0), ("worst", len(self.plan.scores) - 1))
+        panels = []
+        for case, position in cases:
+            score = get_score(self.plan.scores[position])
+            found = self.search["scores"][:, position]
+            best = found.max() if (score.direction == "max") == (case == "best") else found.min()
+            panels.append(
+                ScorePanel(
+                    scores=rows["scores"][:, position],
+                    threshold=float(best),
+                    direction=score.direction,
+                    case=case,
+                    label=self.label(score),
+                    circle_violations=testing,
+                )
+            )
+        return panels
+
+    def label(self, score: Score) -> str:
+        """A score with its unit; RMSE has that of the outputs if they share one."""
+        units = set(self.folder.experiments.training[0].output_units)
+        unit = score.unit or (units.pop() if score.name == "rmse" and len(units) == 1 else "")
+        return labelled(score.name.upper(), unit)
+
+    @cached_property
+    def band(self) -> tuple[Array, Array] | None:
+        """For each rank, limits for the share of all networks that do better, all at once; None for very many."""
+        if not 1 < len(self.search) <= MOST_IN_BAND:
+            return None
+        scores = self.search["scores"][:, 0]
+        band = DistributionBand.of(scores, beta=self.certificate.beta, direction=self.score.direction)
+        return np.array(band.lower), np.array(band.upper)
+
+    @cached_property
+    def learning(self) -> tuple[Array, Array, str] | None:
+        """Sizes of a search, the mean best score of each, and in words what more networks would gain."""
+        count = len(self.search)
+        if count < 2:
+            return None
+        scores, score = self.search["scores"][:, 0], self.score
+        sizes = np.unique(np.geomspace(1, count, 60).round().astype(int))
+        curve = learning_curve(scores, sizes, score.direction)
+        finite = np.isfinite(curve)
+        gain = Gain.of(scores, score=score.name, direction=score.direction, unit=score.unit, horizon=self.plan.horizon)
+        return sizes[finite].astype(np.float64), curve[finite], gain.words
+
+
+def _joined(signals: list[Signal]) -> Signal:
+    """One after the other, a row of NaN between two."""
+    gap = np.full((1, signals[0].shape[1]), np.nan)
+    return np.concatenate([part for signal in signals for part in (signal, gap)])[:-1]

@@ -1,0 +1,229 @@
+"""What the figures show, whatever draws them: networks placed on a panel, signals thinned, scores counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.scenario.verification import Case, violates
+from echobound.scores import Direction
+
+__all__ = ["ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+LARGEST = 1e300  # beyond it nothing can be drawn; such a score stands on the edge
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScorePanel:
+    """The scores of all networks with a threshold: where each one is drawn, and which violate it.
+
+    Networks far off the rest (or diverged) stand on the edge of the panel.
+
+    Parameters
+    ----------
+    scores
+        One for each network, in the order of their index.
+    threshold
+        The best (or worst) of the search; None or not finite if there is none.
+    direction, case
+        Whether larger or smaller is better, and whether the threshold is the best or the worst.
+    label
+        Of the axis, with its unit.
+    circle_violations
+        Whether the networks beyond the threshold are circled and counted.
+
+    Examples
+    --------
+    >>> scores = np.array([80.0, 90.0, 95.0, -np.inf])
+    >>> panel = ScorePanel(scores=scores, threshold=90.0, direction="max", case="best", label="FIT (%)")
+    >>> panel.beyond.tolist(), panel.off.tolist(), panel.note
+    ([False, False, True, False], [False, False, False, True], '1 off the scale, 1 of them diverged')
+    """
+
+    scores: Array
+    threshold: float | None
+    direction: Direction
+    case: Case
+    label: str
+    circle_violations: bool = False
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Axis limits that show all networks, or the bulk where a few are far worse and the best is the subject."""
+        scores = self.scores[np.isfinite(self.scores)]
+        if not len(scores):
+            return 0.0, 1.0
+        sign = 1.0 if self.direction == "max" else -1.0
+        values = sign * np.clip(scores, -LARGEST, LARGEST)
+        good, bad, bulk = values.max(), values.min(), np.quantile(values, 0.03)
+        if self.case == "best" and good - bad > 4 * (good - bulk):
+            bad = bulk
+        marks = [sign * good, sign * bad] + ([self.threshold] if self.line is not None else [])
+        low, high = float(min(marks)), float(max(marks))
+        margin = 0.08 * (high - low) or 0.08 * abs(high) or 1.0
+        return low - margin, high + margin
+
+    @property
+    def line(self) -> float | None:
+        """The threshold, if it is a number."""
+        return self.threshold if self.threshold is not None and np.isfinite(self.threshold) else None
+
+    @property
+    def edge(self) -> float:
+        """Where networks stand that are off the scale: they are bad ones."""
+        return self.limits[0 if self.direction == "max" else 1]
+
+    @cached_property
+    def off(self) -> Mask:
+        """Networks beyond the limits, or diverged."""
+        low, high = self.limits
+        return ~(np.isfinite(self.scores) & (self.scores >= low) & (self.scores <= high))
+
+    @cached_property
+    def beyond(self) -> Mask:
+        """Networks that violate the threshold."""
+        if self.line is None:
+            return np.zeros(len(self.scores), dtype=bool)
+        return violates(self.scores, self.line, self.direction, self.case)
+
+    @property
+    def shown(self) -> Array:
+        """The height at which each network is drawn."""
+        return np.where(np.isnan(self.scores), self.edge, np.clip(self.scores, *self.limits))
+
+    @property
+    def note(self) -> str:
+        """How many networks are off the scale; empty if none is."""
+        diverged = int((~np.isfinite(self.scores)).sum())
+        count = int(self.off.sum())
+        return f"{count} off the scale" + (f", {diverged} of them diverged" if diverged else "") if count else ""
+
+    @property
+    def counted(self) -> str:
+        """The number of violations in words."""
+        count = int(self.beyond.sum())
+        return f"{count} violation{'s' * (count != 1)}"
+
+    @property
+    def line_label(self) -> str:
+        """What the threshold is."""
+        return f"{self.case} of the search: {self.threshold:.6g}"
+
+
+def thinned(signals: Array, most: int) -> NDArray[np.intp]:
+    """Rows to draw of signals ``(time, signal)``: all, or for each stretch of time those where a signal is extreme.
+
+    Every minimum and maximum of a stretch is kept, and so are the ends and all rows with a gap (NaN), so that a line
+    through the rows that are left looks the same wherever a stretch is narrower than a pixel.
+
+    Examples
+    --------
+    >>> spike = np.zeros((10_000, 1))
+    >>> spike[4321] = 7.0
+    >>> rows = thinned(spike, most=100)
+    >>> len(rows) <= 100, 4321 in rows
+    (True, True)
+    """
+    count, width = signals.shape
+    if count <= most:
+        return np.arange(count)
+    gaps = np.flatnonzero(np.isnan(signals).any(axis=1))
+    stretches = max(1, (most - len(gaps) - 2) // (2 * width))
+    edges = np.linspace(0, count, stretches + 1).astype(np.intp)
+    kept = [np.array([0, count - 1]), gaps]
+    length = int(np.diff(edges).max())
+    rows = edges[:-1, None] + np.arange(length)
+    inside = rows < edges[1:, None]
+    rows = np.minimum(rows, count - 1)
+    for column in signals.T:
+        values = column[rows]
+        for pick, worst in ((np.argmin, np.inf), (np.argmax, -np.inf)):
+            counted = np.where(inside & ~np.isnan(values), values, worst)
+            kept.append(rows[np.arange(stretches), pick(counted, axis=1)])
+    return np.unique(np.concatenate(kept))
+
+
+def histogram(scores: Array, limits: tuple[float, float], bins: int) -> tuple[NDArray[np.intp], Array]:
+    """Counts of finite scores within limits, and the edges of the bins.
+
+    Examples
+    --------
+    >>> counts, edges = histogram(np.array([1.0, 2.0, 2.5, np.inf, 99.0]), (0.0, 4.0), 4)
+    >>> counts.tolist(), edges.tolist()
+    ([0, 1, 2, 0], [0.0, 1.0, 2.0, 3.0, 4.0])
+    """
+    counts, edges = np.histogram(scores[np.isfinite(scores)], bins=bins, range=limits)
+    return counts, edges
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase:
+    """The share of networks that do better than a score: corners of a line, and of a band around it if there is one."""
+
+    score: Array
+    share: Array
+    low: Array | None = None
+    high: Array | None = None
+
+
+def staircase(
+    panel: ScorePanel,
+    band: tuple[Array, Array] | None = None,
+    *,
+    most: int = 1500,
+    reach: tuple[float, float] | None = None,
+) -> Staircase:
+    """The distribution of the scores from the best to the worst.
+
+    Parameters
+    ----------
+    panel
+        The scores.
+    band
+        For each rank from the best: a new network is better than it with probability at most ``band[1]``, and at least
+        as good with probability at least ``band[0]``. Between two ranks the lower limit of the better one and the upper
+        limit of the worse one hold; so do they if ranks in between are left out.
+    most
+        Ranks that are drawn, the best and worst hundred always.
+    reach
+        Ends of the axis; the limits of the panel if not given.
+
+    Examples
+    --------
+    >>> panel = ScorePanel(scores=np.array([1.0, 3.0]), threshold=None, direction="max", case="best", label="FIT (%)")
+    >>> stairs = staircase(panel, reach=(0.0, 4.0))
+    >>> stairs.score.tolist(), stairs.share.tolist()
+    ([4.0, 3.0, 3.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.5, 0.5, 1.0, 1.0])
+    """
+    sign = 1.0 if panel.direction == "max" else -1.0
+    networks, ends = len(panel.scores), panel.limits if reach is None else reach
+    scores = sign * np.sort(sign * panel.scores[np.isfinite(panel.scores)])[::-1]
+    rank = np.arange(1, len(scores) + 1)
+    if len(rank) > most:
+        between = np.linspace(101, len(rank) - 100, most - 200).round().astype(np.intp)
+        rank = np.unique(np.concatenate([rank[:100], between, rank[-100:]]))
+    good, bad = ends[::-1] if panel.direction == "max" else ends
+    edges = np.concatenate([[good], scores[rank - 1], [bad]])
+    reached = np.concatenate([[0], rank])
+    low = high = None
+    if band is not None:
+        behind = np.append(rank, rank[-1] + 1 if len(rank) else 1)
+        low = np.repeat(np.append(0.0, band[0])[reached], 2)
+        high = np.repeat(np.append(band[1], 1.0)[np.minimum(behind, networks + 1) - 1], 2)
+    return Staircase(np.repeat(edges, 2)[1:-1], np.repeat(reached / networks, 2), low, high)
+
+
+def labelled(name: str, unit: str) -> str:
+    """A name with its unit, once.
+
+    Examples
+    --------
+    >>> labelled("level", "m"), labelled("pH", "pH"), labelled("y1", "")
+    ('level (m)', 'pH', 'y1')
+    """
+    return f"{name} ({unit})" if unit and unit != name else name

@@ -1,0 +1,223 @@
+"""The page's figures, by Bokeh: the same as those of `figures`, to be hovered over, zoomed and moved.
+
+Colours are named, not given: a model's tag says which of the page's colours each of its properties has, and the
+page's script fills them in, light or dark. Every text is `PlainText`, since Bokeh would fetch a formula renderer from
+the network for a column that is called ``$$x$$``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.report.contents import Response
+from echobound.report.panels import ScorePanel, histogram, labelled, staircase, thinned
+
+if TYPE_CHECKING:
+    from bokeh.models import LayoutDOM
+    from bokeh.plotting import figure as Figure  # noqa: N812  # a class, in lower case there
+
+__all__ = ["distribution_plot", "learning_plot", "networks_plot", "outputs_plot"]
+
+Array = NDArray[np.float64]
+MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
+MOST_NETWORKS = 20_000  # dots of a panel that are drawn
+FONT = "system-ui, sans-serif"
+MODEL_COLOURS = ("accent", "second", "third")
+
+
+def outputs_plot(response: Response) -> LayoutDOM:
+    """Measured and simulated outputs, and their errors, all moving together."""
+    from bokeh.models import ColumnDataSource
+
+    outputs = len(response.names)
+    most = max(1200, min(MOST_SAMPLES, 4 * MOST_SAMPLES // outputs))
+    x_range, plots = _range(response.time[0], response.time[-1], "x"), []
+    for i, (name, unit) in enumerate(zip(response.names, response.units, strict=True)):
+        measured = response.measured[:, i]
+        low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
+        margin = 0.35 * (high - low) or 1.0
+        shown = {  # beyond the measured range a diverging model would flatten everything else
+            whose: np.clip(signal[:, i], low - 10 * margin, high + 10 * margin)
+            for whose, signal in response.simulated.items()
+        }
+        columns = [measured, *(column for y in shown.values() for column in (y, measured - y))]
+        rows = thinned(np.stack(columns, axis=1), most)
+        data: dict[str, Any] = {"t": response.time[rows], "y": measured[rows].astype(np.float32)}
+        for j, y in enumerate(shown.values()):
+            data |= {f"y{j}": y[rows].astype(np.float32), f"e{j}": (measured - y)[rows].astype(np.float32)}
+        source = ColumnDataSource(data)
+        bottom = min(low, *(max(float(np.nanmin(y)), low - margin) for y in shown.values()))
+        top = max(high, *(min(float(np.nanmax(y)), high + margin) for y in shown.values()))
+        upper = _plot(
+            260, x_range, _range(bottom - 0.1 * margin, top + 0.1 * margin), y=labelled(name, unit), only_x=True
+        )
+        first = _line(upper, "t", "y", source, "measured")
+        error = max(float(np.nanmax(np.abs(np.clip(measured - y, -margin, margin)))) for y in shown.values()) or 1.0
+        lower = _plot(
+            140, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit),
+            x="time (s)" if i == outputs - 1 else "", only_x=True,
+        )  # fmt: skip
+        tips = [("time (s)", "@t{0,0.[000]}"), ("measured", "@y{%.5g}")]
+        for j, whose in enumerate(shown):
+            colour = MODEL_COLOURS[j % len(MODEL_COLOURS)]
+            _line(upper, "t", f"y{j}", source, colour)
+            _line(lower, "t", f"e{j}", source, colour if len(shown) > 1 else "quiet")
+            tips += [(whose, f"@y{j}{{%.5g}}"), ("error", f"@e{j}{{%.3g}}")]
+        _hover(upper, [first], tips, mode="vline", line_policy="nearest")
+        plots += [upper, lower]
+    return _stack(plots)
+
+
+def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[str], orders: Array) -> LayoutDOM:
+    """Every network a dot, with index, order and all scores to hover for; threshold; violators circled."""
+    from bokeh.models import ColumnDataSource, Span
+
+    index = np.arange(len(scores))
+    x_range, plots = _range(-0.01 * len(scores) - 0.5, 1.01 * len(scores) - 0.5, "x"), []
+    for i, panel in enumerate(panels):
+        last = i == len(panels) - 1
+        low, high = panel.limits
+        inset = 0.025 * (high - low)  # what stands on the edge must not be cut in half
+        heights = np.where(panel.off, np.clip(panel.shown, low + inset, high - inset), panel.shown)
+        plot = _plot(230, x_range, _range(*panel.limits), y=panel.label, x="network (index)" if last else "")
+        kept = np.zeros(len(scores), dtype=bool)
+        kept[thinned(heights[:, None], MOST_NETWORKS)] = True
+        tips = [
+            ("network", "@index"),
+            ("states", "@order"),
+            *((n.upper(), f"@s{j}{{%.6g}}") for j, n in enumerate(names)),
+        ]
+        drawn = []
+        for which, marker, size, fill in (
+            (kept & ~panel.off, "circle", 5, "dot"),
+            (kept & panel.off, "inverted_triangle" if panel.direction == "max" else "triangle", 6, "quiet"),
+        ):
+            data: dict[str, Any] = {"index": index[which].astype(np.int32), "order": orders[which].astype(np.int32)}
+            data |= {"y": heights[which]} | {f"s{j}": scores[which, j] for j in range(len(names))}
+            dots = plot.scatter("index", "y", source=ColumnDataSource(data), marker=marker, size=size, line_color=None)
+            drawn.append(_painted(dots, fill_color=fill))
+        _hover(plot, drawn, tips)
+        if panel.line is not None:
+            line = Span(location=panel.line, dimension="width", line_width=1.5)
+            _paint(line, line_color="alert")
+            plot.add_layout(line)
+        if panel.circle_violations:
+            beyond = panel.beyond
+            circled = plot.scatter(index[beyond], heights[beyond], size=14, fill_color=None, line_width=2)
+            _painted(circled, line_color="alert").name = f"violations-{panel.case}"
+        plots.append(plot)
+    return _stack(plots)
+
+
+def distribution_plot(panel: ScorePanel, band: tuple[Array, Array] | None) -> LayoutDOM:
+    """Histogram of the scores, and the share of networks that do better than a score, with its band."""
+    from bokeh.models import ColumnDataSource
+
+    x_range = _range(*panel.limits, "x")
+    counts, edges = histogram(panel.scores, panel.limits, 60)
+    upper = _plot(170, x_range, _range(0, 1.08 * max(counts.max(), 1)), y="networks (count)", only_x=True)
+    data = {"left": edges[:-1], "right": edges[1:], "count": counts.astype(np.int32)}
+    bars = upper.quad(left="left", right="right", top="count", bottom=0, source=ColumnDataSource(data), line_color=None)
+    tips = [("from", "@left{%.5g}"), ("to", "@right{%.5g}"), ("networks", "@count")]
+    _hover(upper, [_painted(bars, fill_color="dot")], tips)
+    lower = _plot(260, x_range, _range(0, 1.02), y="share that does better (1)", x=panel.label, only_x=True)
+    stairs = staircase(panel, band)
+    limits = {} if stairs.low is None or stairs.high is None else {"low": stairs.low, "high": stairs.high}
+    source = ColumnDataSource({"x": stairs.score, "share": stairs.share, **limits})
+    if limits:
+        _painted(lower.varea("x", "low", "high", source=source, fill_alpha=0.22), fill_color="accent")
+    line = _line(lower, "x", "share", source, "accent", width=2)
+    tips = [("score", "@x{%.6g}"), ("share that does better", "@share{%.4f}")]
+    if band is not None:
+        tips.append(("of all networks", "@low{%.4f} to @high{%.4f}"))
+    _hover(lower, [line], tips, mode="vline")
+    return _stack([upper, lower])
+
+
+def learning_plot(sizes: Array, curve: Array, label: str) -> LayoutDOM:
+    """Mean best score against the number of networks."""
+    from bokeh.models import ColumnDataSource
+
+    low, high = float(curve.min()), float(curve.max())
+    margin = 0.06 * (high - low) or 1.0
+    plot = _plot(
+        260, _range(sizes[0] * 0.95, sizes[-1] * 1.08, "x", "log"), _range(low - margin, high + margin),
+        y=f"mean best {label}", x="networks (count)", only_x=True, x_axis_type="log",
+    )  # fmt: skip
+    source = ColumnDataSource({"n": sizes, "best": curve})
+    _line(plot, "n", "best", source, "accent", width=2)
+    dots = plot.scatter("n", "best", source=source, size=5, line_color=None)
+    tips = [("networks", "@n{0}"), ("mean best", "@best{%.6g}")]
+    _hover(plot, [_painted(dots, fill_color="accent")], tips, mode="vline")
+    return _stack([plot])
+
+
+def _range(start: float, end: float, *tags: str) -> Any:
+    from bokeh.models import Range1d
+
+    if not start < end:  # one value only, perhaps one that swallows a margin of 1
+        start, end = start - abs(start) / 10 - 1, end + abs(end) / 10 + 1
+    return Range1d(start=float(start), end=float(end), bounds=(float(start), float(end)), tags=list(tags))
+
+
+def _paint(model: Any, **colours: str) -> None:
+    """Name the page's colours that properties of a model have."""
+    model.tags = [dict(colours)]
+
+
+def _painted(renderer: Any, **colours: str) -> Any:
+    """Name the colours of a renderer's glyph; those that Bokeh keeps for a selection go, since nothing is selected."""
+    _paint(renderer.glyph, **colours)
+    renderer.nonselection_glyph = renderer.selection_glyph = renderer.muted_glyph = None
+    return renderer
+
+
+def _line(plot: Figure, x: str, y: str, source: Any, colour: str, width: float = 1.3) -> Any:
+    return _painted(plot.line(x, y, source=source, line_width=width), line_color=colour)
+
+
+def _hover(plot: Figure, renderers: list[Any], tips: Sequence[tuple[str, str]], **more: Any) -> None:
+    from bokeh.models import HoverTool
+
+    formats = {column: "printf" for _, text in tips for column in re.findall(r"(@\w+)\{%", text)}
+    plot.add_tools(HoverTool(renderers=renderers, tooltips=list(tips), formatters=formats, **more))
+
+
+def _plot(height: int, x_range: Any, y_range: Any, *, y: str, x: str = "", only_x: bool = False, **more: Any) -> Figure:
+    from bokeh.models import PanTool, PlainText, WheelZoomTool
+    from bokeh.plotting import figure
+
+    dimensions: Any = "width" if only_x else "both"
+    wheel = WheelZoomTool(dimensions=dimensions, zoom_on_axis=False)
+    plot = figure(
+        height=height + (28 if x else 0), x_range=x_range, y_range=y_range, toolbar_location=None,
+        tools=[PanTool(dimensions=dimensions), wheel], sizing_mode="stretch_width", output_backend="canvas",
+        background_fill_color=None, border_fill_color=None, outline_line_color=None, min_border_left=64,
+        min_border_right=10, min_border_top=8, min_border_bottom=22, **more,
+    )  # fmt: skip
+    plot.toolbar.active_scroll = None  # a page must scroll on: the wheel zooms a figure that was clicked
+    axes: Sequence[tuple[Any, str]] = [(plot.xaxis[0], x), (plot.yaxis[0], y)]
+    for axis, label in axes:
+        axis.axis_label = PlainText(text=label) if label else None
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_font_size, axis.major_label_text_font_size = "13px", "12px"
+        axis.axis_label_text_font_style = "normal"
+        axis.minor_tick_line_color = axis.major_tick_line_color = None
+        _paint(axis, axis_label_text_color="soft", major_label_text_color="soft", axis_line_color="line")
+    for grid in (plot.xgrid[0], plot.ygrid[0]):
+        _paint(grid, grid_line_color="grid")
+    if not x:
+        plot.xaxis[0].major_label_text_font_size = "0px"
+        plot.min_border_bottom = 6
+    return plot
+
+
+def _stack(plots: Sequence[Any]) -> LayoutDOM:
+    from bokeh.layouts import column
+
+    return column(list(plots), sizing_mode="stretch_width")

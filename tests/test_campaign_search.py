@@ -1,0 +1,278 @@
+"""The search by a stopping rule, and the further statements of its certificate."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+from echobound.campaign import Plan, RunFolder, settle_stop
+from echobound.campaign.ledger import Ledger
+from echobound.errors import DamagedFile, InputError, RunError
+from echobound.identify import identify
+from echobound.kernels.base import row_dtype
+from echobound.scenario import Anytime, BothEnds, Certificate, Gain, Optimism, Patience, Removal, Stopped, schema
+from echobound.scenario.certificate import _digest, certify
+
+SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
+
+
+@pytest.fixture(scope="module")
+def many(ph_records):
+    """Scores of the first 200 networks."""
+    return identify(*ph_records, **(SMALL | {"epsilon": None}), networks=200).table["scores"][:, 0]
+
+
+@pytest.fixture(scope="module")
+def patient(ph_records, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "patient"
+    return folder, identify(*ph_records, **SMALL, stop="patience:25", discarded=1, run=folder)
+
+
+def stops_at(scores, draws, least):
+    """Where patience stops, straight from its definition; scores without ties."""
+    return next(n for n in range(least, len(scores)) if n >= int(np.argmax(scores[:n])) + 1 + draws)
+
+
+@pytest.mark.parametrize("draws", [3, 10, 25, 40])
+def test_patience_stops_where_its_definition_says_whatever_the_workers(ph_records, many, draws):
+    assert len(set(many)) == len(many)
+    expected = stops_at(many, draws, least=21)  # 0.8**21 <= 0.01
+    results = [
+        identify(*ph_records, **SMALL, stop=f"patience:{draws}", workers=workers, engine=engine)
+        for workers, engine in ((1, "threads"), (2, "threads"))
+    ]
+    for result in results:
+        assert result.certificate.networks == len(result.table) == expected
+        assert result.certificate.threshold == many[:expected].max()
+        assert (result.table["scores"][:, 0] == many[:expected]).all()
+    assert results[0].certificate == results[1].certificate
+
+
+def test_patience_draws_nothing_in_vain(patient, many):
+    folder, result = patient
+    assert len(RunFolder(folder).rows()) == result.certificate.networks
+    assert result.certificate.networks > 26, "it went on from the least number at least once"
+
+
+def test_what_the_certificate_says_then(patient, many):
+    _, result = patient
+    certificate = result.certificate
+    assert certificate.rule == "patience"
+    stopped, removal, both, gain = certificate.statements
+    assert isinstance(stopped, Stopped)
+    assert stopped.rule == Patience(beta=1e-2, draws=25, least=31)  # 31 certify 0.2 with one set aside
+    assert stopped.networks == removal.networks == both.networks == gain.networks == certificate.networks
+    assert certificate.epsilon_exact == stopped.epsilon == pytest.approx(1 - 0.01 ** (1 / certificate.networks))
+    assert isinstance(removal, Removal)
+    assert removal.threshold == np.sort(many[: certificate.networks])[-2]
+    assert removal.epsilon <= 0.2
+    assert isinstance(both, BothEnds)
+    assert isinstance(gain, Gain)
+    assert "stopping rule that were settled beforehand" in " ".join(certificate.not_stated)
+    jsonschema.validate(certificate.to_dict(), schema(), cls=jsonschema.Draft202012Validator)
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+
+
+def test_rows_beyond_where_it_stopped_are_kept_but_not_used(patient, ph_records):
+    folder, result = patient
+    plan = RunFolder(folder).plan
+    further = np.zeros(3, dtype=row_dtype(2))
+    further["index"] = result.certificate.networks + np.arange(3)
+    further["scores"] = [1000.0, 0.0]  # better than all, and too late
+    with Ledger(folder / "ledger.sqlite", plan.digest, plan.scores) as ledger:
+        ledger.append(further)
+    opened = RunFolder(folder)
+    assert len(opened.rows()) == result.certificate.networks + 3
+    assert len(opened.search) == result.certificate.networks
+    assert opened.certificate == result.certificate
+    again = identify(*ph_records, **SMALL, stop="patience:25", discarded=1, run=folder)
+    assert again.certificate == result.certificate
+
+
+def test_a_search_that_was_interrupted_stops_at_the_same_network(patient, ph_records, tmp_path):
+    class Enough(Exception):
+        pass
+
+    def interrupt(event):
+        if event.fresh >= 13:
+            raise Enough
+
+    arguments = SMALL | {"stop": "patience:25", "discarded": 1, "run": tmp_path / "r"}
+    for _ in range(2):
+        with pytest.raises(Enough):
+            identify(*ph_records, **arguments, on_progress=interrupt)
+    assert identify(*ph_records, **arguments).certificate == patient[1].certificate
+
+
+def test_another_rule_is_another_plan(patient, ph_records):
+    with pytest.raises(RunError, match=r"another plan \(other networks, stop\)"):
+        identify(*ph_records, **SMALL, stop="patience:40", discarded=1, run=patient[0])
+    with pytest.raises(RunError, match=r"other networks, stop, discarded\)"):
+        identify(*ph_records, **SMALL, run=patient[0])
+
+
+@pytest.mark.parametrize(
+    ("stop", "networks"), [("anytime:10", 39), ("horizon:10,1000", 38), ("mixture", 38), ("looks:20,60", 60)]
+)
+def test_rules_for_stopping_at_will_go_on_until_they_certify_epsilon(ph_records, many, stop, networks):
+    certificate = identify(*ph_records, **SMALL, stop=stop).certificate
+    assert (certificate.rule, certificate.networks) == (stop.partition(":")[0], networks)
+    assert certificate.networks_required == networks
+    stopped, gain = certificate.statements
+    assert certificate.epsilon_exact == stopped.epsilon <= 0.2
+    assert certificate.epsilon_exact > 1 - 0.01 ** (1 / networks), "not what a number settled beforehand certifies"
+    assert stopped.rule.epsilon(networks - 1) > 0.2
+    assert certificate.beta_exact == certificate.beta
+    assert isinstance(gain, Gain)
+
+
+def test_at_will_nothing_is_promised_about_divergence():
+    scores = np.append(np.arange(50.0), np.nan)
+    rule = Anytime(beta=0.01, first=10)
+    about = {"score": "fit", "direction": "max", "epsilon": 0.2, "beta": 0.01, "law": {}, "seed": 0, "digests": {}}
+    at_will = certify(scores, **about, statements=[Stopped.of(scores, rule, score="fit")])
+    assert at_will.worst.divergence_bound is None
+    assert "promises nothing at this end" in at_will.worst.statement
+    jsonschema.validate(at_will.to_dict(), schema(), cls=jsonschema.Draft202012Validator)
+    at_will.check(scores)
+    patience = certify(
+        scores, **about, statements=[Stopped.of(scores, Patience(beta=0.01, draws=1, least=51), score="fit")]
+    )
+    assert patience.worst.divergence_bound == certify(scores, **about).worst.divergence_bound
+
+
+def forged(certificate, change):
+    content = certificate.to_dict()
+    change(content)
+    identity = {name: value for name, value in content.items() if name not in ("digest", "provenance")}
+    return content | {"digest": _digest(identity)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["statements"].pop(),
+        lambda c: c["statements"].pop(1),
+        lambda c: c["statements"].reverse(),
+        lambda c: c["statements"][0].update(networks=c["networks"] + 1),
+        lambda c: c["statements"][0].update(epsilon=0.01),
+        lambda c: c["statements"][0].update(threshold=99.0),
+        lambda c: c["statements"][0]["rule"].update(draws=24),
+        lambda c: c["statements"][0].update(words="All is well."),
+        lambda c: c["statements"][1].update(discarded=0),
+        lambda c: c["statements"][1].update(threshold=99.0),
+        lambda c: c["statements"][2].update(best=99.0),
+        lambda c: c["statements"][3].update(tail=1e-3),
+        lambda c: c["statements"].append(dict(c["statements"][3])),
+        lambda c: c["statements"].append(Optimism.of(1.0, 2.0).to_dict()),
+        lambda c: c.update(statements=[]),
+        lambda c: c.update(statements=["trust me"]),
+        lambda c: c.update(rule="fixed"),
+        lambda c: c.update(rule="anytime"),
+    ],
+)  # fmt: skip
+def test_statements_that_do_not_follow_are_found_though_the_digest_fits(patient, change):
+    folder, result = patient
+    path = folder / "certificate.json"
+    before = path.read_text()
+    assert RunFolder(folder).certificate == result.certificate
+    try:
+        path.write_text(json.dumps(forged(result.certificate, change)))
+        with pytest.raises(DamagedFile):
+            _ = RunFolder(folder).certificate
+    finally:
+        path.write_text(before)
+
+
+def test_a_rule_in_the_plan(patient):
+    plan = RunFolder(patient[0]).plan
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    content = plan.to_dict()
+    for change in (
+        {"stop": None},
+        {"stop": {"kind": "gain"}},
+        {"stop": content["stop"] | {"draws": 3}},
+        {"discarded": 2},
+    ):
+        with pytest.raises(InputError):
+            Plan.from_dict(content | change)
+
+
+def test_networks_set_aside_with_a_number_settled_beforehand(ph_records, many):
+    certificate = identify(*ph_records, **SMALL, discarded=3).certificate
+    assert certificate.rule == "fixed"
+    removal, both, gain = certificate.statements
+    assert certificate.networks == 47  # smallest N with sum_{i<=3} C(N, i) 0.2^i 0.8^(N-i) <= 0.01
+    assert removal.threshold == np.sort(many[:47])[-4]
+    assert removal.epsilon <= 0.2 < Removal.of(many[:46], discarded=3, beta=0.01).epsilon
+    assert (both.best, both.worst) == (many[:47].max(), many[:47].min())
+    assert gain == Gain.of(many[:47], score="fit", unit="%")
+
+
+def test_blocks_are_named_in_the_statements(ph_records):
+    certificate = identify(ph_records[0], **SMALL, blocks=3, stop="patience:5").certificate
+    assert "a mean FIT" in certificate.statements[0].words
+    assert "over 3 blocks of these training data" in certificate.statements[0].words
+    assert all(statement.blocks == 3 for statement in certificate.statements)
+
+
+def test_one_network_has_no_range():
+    with pytest.raises(InputError):
+        BothEnds.of([1.0], beta=0.1)
+
+
+def test_a_single_network_is_certified_all_the_same(ph_records):
+    certificate = identify(*ph_records, **(SMALL | {"epsilon": None, "beta": 0.5}), networks=1).certificate
+    assert [statement.kind for statement in certificate.statements] == ["gain"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"stop": "patience:200", "networks": 400}, "as in patience:200,400"),
+        ({"stop": "patience:200", "bound": "explicit"}, "exact bound"),
+        ({"stop": "patience"}, "unknown stopping rule"),
+        ({"stop": Patience(beta=0.1, draws=5)}, "give the same"),
+        ({"stop": "anytime", "discarded": 2}, "leave out one of the two"),
+        ({"stop": "anytime", "networks": 50, "epsilon": None}, "50 networks certify nothing"),
+        ({"stop": "anytime:10", "networks": 20}, "20 networks certify epsilon="),
+        ({"stop": "horizon:10,20"}, "never certifies"),
+        ({"discarded": -1}, "not negative"),
+        ({"discarded": 40, "networks": 40}, "fewer than those drawn"),
+    ],
+)
+def test_bad_rules_are_refused_before_anything_is_written(ph_records, tmp_path, arguments, message):
+    with pytest.raises(InputError, match=message):
+        identify(*ph_records, **(SMALL | arguments), run=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_epsilon_follows_from_the_networks_by_the_rule():
+    rule, networks, epsilon = settle_stop("anytime", None, 1e-7, 645)
+    assert (networks, epsilon) == (645, rule.epsilon(645))
+    assert settle_stop("patience:20,500", None, 1e-7, None)[1] == 500
+    assert settle_stop("patience:700", 0.05, 1e-7, None)[1] == 701
+
+
+@pytest.mark.parametrize("score", ["fit", "rmse"])
+def test_optimism_is_reported_with_test_data(ph_records, score):
+    training, validation = ph_records
+    test = training.part(0, 300)
+    result = identify(training, validation, **SMALL, test=test, scores=[score])
+    found = result.optimism
+    assert found.validation == pytest.approx(result.certificate.threshold, rel=1e-9)
+    assert found.test == pytest.approx(result.scores["test"][score], rel=1e-9)
+    worse = found.validation - found.test if score == "fit" else found.test - found.validation
+    assert found.difference == pytest.approx(worse)
+    assert result.episodes is None, "one record says nothing about new ones"
+    assert identify(training, validation, **SMALL).optimism is None
+
+
+def test_twenty_test_records_limit_the_error_of_the_model(ph_records):
+    training, validation = ph_records
+    parts = [training.part(30 * i, 30 * i + 90) for i in range(20)]
+    result = identify(training, validation, **SMALL, test=parts)
+    assert result.episodes.episodes == 20
+    assert result.episodes.limit >= result.scores["test"]["rmse"]
+    assert result.episodes.epsilon == pytest.approx(1 - 0.05 ** (1 / 20))
