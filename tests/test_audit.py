@@ -14,6 +14,7 @@ from test_cli import echobound
 
 from echobound.audit import audit, detection
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
+from echobound.campaign.search import statements_of
 from echobound.data import Record, split
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
@@ -109,6 +110,7 @@ def remake(run, *, force=False, **changes):
         law=plan.law.to_dict(),
         seed=plan.seed,
         digests=digests,
+        statements=statements_of(plan, rows["scores"][:, 0], score),
     )
     write_json(run / "certificate.json", made.to_dict())
 
@@ -153,6 +155,7 @@ CERTIFICATE = [
     *("score", "direction", "unit", "networks", "epsilon", "beta", "bound", "networks_required", "epsilon_exact"),
     *("beta_exact", "log10_beta_exact", "status", "winner", "threshold", "failures", "statement", "not_stated"),
     *("worst", "law", "seed", "families", "digests", "horizon", "blocks", "kind", "rule", "rank", "schema_version"),
+    "statements",
     "digest",
 ]  # fmt: skip
 PLAN = [
@@ -607,7 +610,9 @@ def test_honest_runs_of_other_kinds_pass(tmp_path, mimo_records, records, no_pag
     identify(*mimo_records, **small | {"law": "broad"}, horizon=3, committee=0, run=tmp_path / "mimo")
     law = replace(paper(8), ridges=(1e-8, 1e-4, 0.0))
     identify(*records, law=law, networks=25, beta=1e-2, scores=("rmse",), washout=60, run=tmp_path / "ridges")
-    for name in ("blocks", "mimo", "ridges"):
+    identify(*records, **small | {"networks": None}, epsilon=0.3, stop="patience:8", washout=60, run=tmp_path / "stop")
+    identify(*records, **small, discarded=2, washout=60, run=tmp_path / "removal")
+    for name in ("blocks", "mimo", "ridges", "stop", "removal"):
         assert audit(tmp_path / name, everything=True).findings == (), name
         assert audit(tmp_path / name, sample=3, kernel="reference").findings == (), name
 

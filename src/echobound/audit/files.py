@@ -9,11 +9,12 @@ import numpy as np
 
 from echobound.audit.log import Log
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
+from echobound.campaign.search import networks_of, statements_of
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.files import digest, jsonable, read_json
 from echobound.kernels import Problem, Rows, Status, blocks_in_turn, hold_out
 from echobound.network import Committee, EchoStateNetwork
-from echobound.scenario import Certificate, certify, ranking
+from echobound.scenario import Certificate, Patience, certify, ranking
 from echobound.scenario.verification import goodness
 from echobound.scores import get_score
 
@@ -31,6 +32,7 @@ class Files:
     plan: Plan | None = None
     experiments: Experiments | None = None
     search: Rows | None = None
+    complete: bool = False  # whether it has a row for each network
     fresh: Rows | None = None
     model: EchoStateNetwork | None = None
     committee: Committee | None = None
@@ -86,13 +88,18 @@ class Files:
     def _ledger(self) -> None:
         """The rows of search and verification, each complete, and nothing else."""
         assert self.plan is not None
-        log, planned, path = self.log, self.plan.networks, self.folder.path
+        log, plan, path = self.log, self.plan, self.folder.path
         with Ledger(path / "ledger.sqlite", self.plan.digest, self.plan.scores, write=False) as ledger:
             counts, search, fresh = ledger.counts(), ledger.rows(SEARCH), ledger.rows(VERIFICATION)
         for stream, family in sorted(set(counts) - {(SEARCH, 0), (VERIFICATION, 0)}):
             log.find("ledger.sqlite", "rows of search and verification", f"some of stream {stream}, family {family}")
+        planned = networks_of(plan, search["scores"][:, 0], get_score(plan.scores[0]).direction)
         self.search = search[(search["index"] >= 0) & (search["index"] < planned)]
-        if len(self.search) < planned or len(search) > planned:
+        beyond = len(search) > planned and not isinstance(
+            plan.stop, Patience
+        )  # which may learn late that it was enough
+        self.complete = len(self.search) == planned
+        if beyond or not self.complete:
             missing = np.setdiff1d(np.arange(planned), search["index"])
             said = [f"{len(search)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
             log.find("ledger.sqlite, rows of the search", f"one for each of {planned} networks", ", ".join(said))
@@ -148,13 +155,13 @@ class Files:
         """What the plan alone says of the certificate."""
         assert self.plan is not None
         plan = jsonable(self.plan.to_dict())
-        fields = {name: plan[name] for name in ("law", "seed", "epsilon", "beta", "bound", "networks", "horizon")}
+        fields = {name: plan[name] for name in ("law", "seed", "epsilon", "beta", "bound", "rule", "horizon")}
         return {**fields, "score": self.plan.scores[0], "blocks": self.plan.blocks}
 
     def _derived(self) -> dict[str, Any] | None:
         """The certificate, all of it, without its provenance."""
         plan, rows = self.plan, self.search
-        if plan is None or rows is None or len(rows) != plan.networks:
+        if plan is None or rows is None or not self.complete:
             return None
         score = get_score(plan.scores[0])
         derived = certify(
@@ -175,6 +182,7 @@ class Files:
                 "ledger": rows_digest(rows),
                 **self._models(any_left=bool(self.ranked)),
             },
+            statements=statements_of(plan, rows["scores"][:, 0], score),
         ).to_dict()
         del derived["provenance"]
         return derived
@@ -202,7 +210,9 @@ class Files:
         assert self.search is not None
         indices = set(self.search["index"].tolist())
         worst = self.search["index"][np.argmin(goodness(*self._scores(self.search)))] if len(self.search) else None
-        named = [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
+        ranks = ranking(*self._scores(self.search), self.plan.discarded + 1) if self.plan else []
+        named = [self.search["index"][position] for position in ranks]
+        named += [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
         named += [member.origin.get("index") for member in (self.committee.members if self.committee else ())]
         return {int(i) for i in [*self.ranked, worst, *named] if isinstance(i, int | np.integer)} & indices
 
