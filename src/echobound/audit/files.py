@@ -32,10 +32,10 @@ class Files:
     plan: Plan | None = None
     experiments: Experiments | None = None
     search: Rows | None = None
+    complete: bool = False  # whether it has a row for each network
     fresh: Rows | None = None
     model: EchoStateNetwork | None = None
     committee: Committee | None = None
-    count: int = 0  # networks of the search, by the plan and, where it stops by a rule, the ledger
     stated: dict[str, Any] = field(default_factory=dict)  # the certificate as it is in the folder
 
     def read(self) -> None:
@@ -88,15 +88,17 @@ class Files:
     def _ledger(self) -> None:
         """The rows of search and verification, each complete, and nothing else."""
         assert self.plan is not None
-        log, path = self.log, self.folder.path
+        log, plan, path = self.log, self.plan, self.folder.path
         with Ledger(path / "ledger.sqlite", self.plan.digest, self.plan.scores, write=False) as ledger:
             counts, search, fresh = ledger.counts(), ledger.rows(SEARCH), ledger.rows(VERIFICATION)
         for stream, family in sorted(set(counts) - {(SEARCH, 0), (VERIFICATION, 0)}):
             log.find("ledger.sqlite", "rows of search and verification", f"some of stream {stream}, family {family}")
-        # Where patience stops follows from the scores; rows beyond it do not count.
-        planned = self.count = networks_of(self.plan, *self._scores(search))
+        planned = networks_of(plan, search["scores"][:, 0], get_score(plan.scores[0]).direction)
         self.search = search[(search["index"] >= 0) & (search["index"] < planned)]
-        if len(self.search) < planned or (len(search) > planned and not isinstance(self.plan.stop, Patience)):
+        # Patience may learn late that it was enough: rows beyond do not count.
+        beyond = len(search) > planned and not isinstance(plan.stop, Patience)
+        self.complete = len(self.search) == planned
+        if beyond or not self.complete:
             missing = np.setdiff1d(np.arange(planned), search["index"])
             said = [f"{len(search)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
             log.find("ledger.sqlite, rows of the search", f"one for each of {planned} networks", ", ".join(said))
@@ -153,12 +155,12 @@ class Files:
         assert self.plan is not None
         plan = jsonable(self.plan.to_dict())
         fields = {name: plan[name] for name in ("law", "seed", "epsilon", "beta", "bound", "rule", "horizon")}
-        return {**fields, "networks": self.count, "score": self.plan.scores[0], "blocks": self.plan.blocks}
+        return {**fields, "score": self.plan.scores[0], "blocks": self.plan.blocks}
 
     def _derived(self) -> dict[str, Any] | None:
         """The certificate, all of it, without its provenance."""
         plan, rows = self.plan, self.search
-        if plan is None or rows is None or len(rows) != self.count:
+        if plan is None or rows is None or not self.complete:
             return None
         score = get_score(plan.scores[0])
         derived = certify(
@@ -207,11 +209,10 @@ class Files:
         assert self.search is not None
         indices = set(self.search["index"].tolist())
         worst = self.search["index"][np.argmin(goodness(*self._scores(self.search)))] if len(self.search) else None
-        named = [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
+        ranks = ranking(*self._scores(self.search), self.plan.discarded + 1) if self.plan else []
+        named = [self.search["index"][position] for position in ranks]
+        named += [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
         named += [member.origin.get("index") for member in (self.committee.members if self.committee else ())]
-        assert self.plan is not None
-        aside = ranking(*self._scores(self.search), self.plan.discarded + 1)
-        named += self.search["index"][aside].tolist()
         return {int(i) for i in [*self.ranked, worst, *named] if isinstance(i, int | np.integer)} & indices
 
     def _scores(self, rows: Rows) -> tuple[Any, Any]:

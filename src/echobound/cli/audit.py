@@ -119,6 +119,6 @@ def _print(outcome: Audit) -> None:
         f" (chosen with --seed {outcome.seed})",
         markup=False,
     )
-    for row in outcome.detection:
+    for row in outcome.detection if sampled < outcome.others else ():
         share = f"{row['share']:.0%} of the others ({row['forged']})"
         out.print(f"had {share} been forged, one would have been found with probability {row['probability']:.4g}")

@@ -26,6 +26,7 @@ __all__ = ["TOLERANCE", "Agreement", "compare_rows", "moves", "readout_moves", "
 TOLERANCE = 1e-9
 READOUT, WEIGHT = 1e-12, 1e-14
 TRIES = 8
+MOST_TRIES = 128
 Agreement = Literal["same", "sensitive", "different"]
 Array = NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
         return "same"
     if row["status"] != other["status"] and not difference:
         return "different"  # the same finite scores, or the same infinite ones, and another reason
-    moved = moves(problem, kernel, row)
+    moved = moves(problem, kernel, row, enough=difference)
     if difference > max(moved, tolerance if row["ridge"] != other["ridge"] else 0.0):
         return "different"
     if row["ridge"] == other["ridge"] or _may_have(problem, kernel, row, other["ridge"], max(moved, tolerance)):
@@ -87,11 +88,21 @@ def _may_have(problem: Problem, kernel: Kernel, row: Any, ridge: float, within: 
     return any(relative(row["scores"], s) <= within for s in scores)
 
 
-def moves(problem: Problem, kernel: Kernel, row: Any, tries: int = TRIES) -> float:
-    """How much the scores of a row move, relative, when rounding is imitated."""
+def moves(problem: Problem, kernel: Kernel, row: Any, tries: int = TRIES, enough: float = 0.0) -> float:
+    """How much the scores of a row move, relative, when rounding is imitated: the most in so many tries.
+
+    A row that comes within a hundredth of `enough` is tried further until it moves that much: where a free run
+    amplifies the last bit to the size of the signal, a few tries do not show how far it can go (measured: 0.052 in 8
+    tries and 0.13 in 24, where two kernels differ by 0.068).
+    """
     index = int(row["index"])
     trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
-    return max(relative(row["scores"], _imitated(problem, trial, reservoir, index, t)) for t in range(tries))
+    moved = 0.0
+    for number in range(MOST_TRIES):
+        if number >= tries and not enough / 100 <= moved < enough:
+            break
+        moved = max(moved, relative(row["scores"], _imitated(problem, trial, reservoir, index, number)))
+    return moved
 
 
 def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRIES) -> float:
