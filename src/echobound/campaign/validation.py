@@ -96,7 +96,7 @@ def settle_validation(
     'record (validation)'
     """
     first = as_records(training, "training")
-    third = (test,) if isinstance(test, Record) else tuple(test)
+    third = () if isinstance(test, list | tuple) and not test else as_records(test, "test")
     reasons: list[str] = []
     if validation is not None:
         if blocks:

@@ -71,11 +71,14 @@ def outputs(run: RunContents) -> Section | None:
         "outputs",
         "The model against the data",
         {"responses": run.responses, "how": how},
-        tuple(responses_drawing(response, how) for response in run.responses),
+        tuple(
+            responses_drawing(response, how, blocks=run.plan.blocks if response.role == "validation" else None)
+            for response in run.responses
+        ),
     )
 
 
-def responses_drawing(response: Response, how: str, name: str | None = None) -> Drawing:
+def responses_drawing(response: Response, how: str, name: str | None = None, blocks: int | None = None) -> Drawing:
     """Measured outputs and those of one or several models; the name is that of the role if not given."""
     several = len(response.scores) > 1
     fits = [
@@ -87,7 +90,12 @@ def responses_drawing(response: Response, how: str, name: str | None = None) -> 
     samples = int((~np.isnan(response.measured[:, 0])).sum())
     return Drawing(
         name=response.role if name is None else name,
-        caption=f"{response.role.capitalize()} data: measured output and {how} of the {whose}",
+        caption=(
+            f"{response.role.capitalize()} data: measured output and {how} of the {whose}"
+            if blocks is None
+            else f"The {blocks} blocks one after the other: measured output and {how} of the {whose}, trained on the"
+            " others"
+        ),
         summary=f"{samples} samples after the washout. {', '.join(fits)}.",
         keys=(("measured", "measured"), *zip(plots.MODEL_COLOURS, response.simulated, strict=False)),
         plot=lambda: plots.outputs_plot(response),
