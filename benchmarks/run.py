@@ -350,7 +350,9 @@ def report(results: dict) -> str:
         from campaign import section
 
         lines += section(results["campaign"])
-    return "\n".join([*lines, "Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""])
+    lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""]
+    # What was measured on a card is written by hand from gpu.json, since few machines that run this script have one.
+    return "\n".join([*lines, (HERE / "gpu.md").read_text()])
 
 
 def save(results: dict) -> None:
