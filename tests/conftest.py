@@ -1,10 +1,17 @@
 """Data that many tests share: small, but of the real plant."""
 
+import signal
+
 import numpy as np
 import pytest
 
 from echobound.data import Record
 from echobound.plants import ph_experiment
+
+# Whoever starts the tests in the background may have set SIGINT to be ignored, which processes inherit; tests of
+# interruptions need it as on a terminal.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
