@@ -14,7 +14,7 @@ from test_cli import echobound
 
 from echobound.audit import audit, detection
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
-from echobound.campaign.search import statements_of
+from echobound.campaign.search import certificate_of
 from echobound.data import Record, split
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
@@ -24,9 +24,7 @@ from echobound.kernels import get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, ReservoirLaw, paper
 from echobound.plants import ph_experiment
-from echobound.scenario import certify
 from echobound.scenario.certificate import _digest as certificate_digest
-from echobound.scores import get_score
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 6, "networks": 40, "beta": 1e-3, "washout": 60, "committee": 4}
@@ -96,22 +94,7 @@ def remake(run, *, force=False, **changes):
         named = {name: content[name] for name in ("epsilon", "beta", "bound", "networks")}
         sign(run, **named, digests=digests)
         return
-    score = get_score(plan.scores[0])
-    made = certify(
-        rows["scores"][:, 0],
-        score=score.name,
-        direction=score.direction,
-        unit=score.unit,
-        horizon=plan.horizon,
-        blocks=plan.blocks,
-        epsilon=plan.epsilon,
-        beta=plan.beta,
-        bound=plan.bound,
-        law=plan.law.to_dict(),
-        seed=plan.seed,
-        digests=digests,
-        statements=statements_of(plan, rows["scores"][:, 0], score),
-    )
+    made = certificate_of(plan, rows, digests=digests)
     write_json(run / "certificate.json", made.to_dict())
 
 
@@ -361,7 +344,7 @@ def verification_of_more_words(run):
 
 
 def other_model(run):
-    problem = RunFolder(run).problem
+    problem = RunFolder(run).problems[0]
     train_network(get_kernel("cpu"), problem, best(run, 5))[0].save(run / "model.npz")
     remake(run)
 
@@ -407,7 +390,7 @@ def members_swapped(run):
 
 def member_replaced(run):
     members = Committee.load(run / "committee.npz").members
-    fifth = train_network(get_kernel("cpu"), RunFolder(run).problem, best(run, 4))[0]
+    fifth = train_network(get_kernel("cpu"), RunFolder(run).problems[0], best(run, 4))[0]
     Committee((*members[:-1], fifth)).save(run / "committee.npz")
     remake(run)
 

@@ -11,7 +11,7 @@ from echobound.scenario import Patience
 
 def a_plan(**change):
     values = {
-        "law": broad(),
+        "laws": (broad(),),
         "seed": 3,
         "scores": ("fit", "rmse"),
         "folds": (Fold((Segment(0, 0, 500, 100),), (Segment(1, 0, 300, 100),)),),
@@ -44,14 +44,14 @@ def test_round_trip():
         {"scores": ("rmse", "fit")},
         {"horizon": 1},
         {"committee": 5},
-        {"law": broad(order=50)},
+        {"laws": (broad(order=50),)},
         {"folds": (Fold((Segment(0, 0, 500, 99),), (Segment(1, 0, 300, 100),)),)},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_every_field_counts(change):
     assert a_plan(**change).digest != a_plan().digest
-    name = next(iter(change))
+    name = {"laws": "law"}.get(next(iter(change)), next(iter(change)))
     tampered = a_plan().to_dict() | {name: a_plan(**change).to_dict()[name]}
     with pytest.raises(InputError, match="digest is not what was planned"):
         Plan.from_dict(tampered)

@@ -1,17 +1,31 @@
 """The search by a stopping rule, and the further statements of its certificate."""
 
 import json
+import signal
 
 import jsonschema
 import numpy as np
 import pytest
 
+from echobound.audit import audit
 from echobound.campaign import Plan, RunFolder, settle_stop
 from echobound.campaign.ledger import Ledger
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels.base import row_dtype
-from echobound.scenario import Anytime, BothEnds, Certificate, Gain, Optimism, Patience, Removal, Stopped, schema
+from echobound.scenario import (
+    Anytime,
+    BothEnds,
+    Certificate,
+    Gain,
+    JointScores,
+    Optimism,
+    Patience,
+    Removal,
+    Stopped,
+    networks_joint,
+    schema,
+)
 from echobound.scenario.certificate import _digest, certify
 
 SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
@@ -276,3 +290,105 @@ def test_twenty_test_records_limit_the_error_of_the_model(ph_records):
     assert result.episodes.episodes == 20
     assert result.episodes.limit >= result.scores["test"]["rmse"]
     assert result.episodes.epsilon == pytest.approx(1 - 0.05 ** (1 / 20))
+
+
+def test_a_target_is_reached_at_the_first_network_that_has_it(ph_records, many, tmp_path):
+    order = np.argsort(many)
+    for rank in (1, 2, 3):  # targets met by the best, the second best, the third best of 200
+        target = float(many[order[-rank]])
+        expected = max(39, int(np.argmax(many >= target)) + 1)  # 39 certify 0.2 by this rule
+        result = identify(*ph_records, **SMALL, stop="anytime:10", target=target, run=tmp_path / str(rank))
+        assert result.certificate.networks == len(result.table) == expected
+        assert result.certificate.threshold == many[:expected].max() >= target
+        assert result.certificate.epsilon_exact == Anytime(beta=0.01, first=10).epsilon(expected)
+        assert RunFolder(tmp_path / str(rank)).certificate == result.certificate
+    certificate = identify(*ph_records, **SMALL, target=float(many[0])).certificate
+    assert certificate.rule == "anytime", "a target needs a rule, and gets one"
+
+
+def test_a_target_that_is_never_reached_ends_with_the_horizon(ph_records):
+    for stop, last in (("horizon:10,150", 150), ("looks:20,60,130", 130)):
+        assert identify(*ph_records, **SMALL, stop=stop, target=99.9).certificate.networks == last
+
+
+def test_a_target_that_small_is_better(ph_records):
+    rmse = identify(*ph_records, **(SMALL | {"epsilon": None}), networks=100, scores=("rmse",)).table["scores"][:, 0]
+    target = float(np.sort(rmse)[1])
+    found = identify(*ph_records, **SMALL, stop="anytime:10", target=target, scores=("rmse",)).certificate
+    assert found.networks == max(39, int(np.argmax(rmse <= target)) + 1)
+
+
+def interrupted_at(count, signum=signal.SIGINT):
+    sent = []
+
+    def watch(event):
+        if event.done >= count and not sent:
+            sent.append(event.done)
+            signal.raise_signal(signum)
+
+    return watch
+
+
+def test_an_interruption_ends_a_search_that_may_stop_at_will(ph_records, many, tmp_path):
+    arguments = SMALL | {"stop": "anytime:10", "run": tmp_path / "r", "epsilon": 0.02}
+    result = identify(*ph_records, **arguments, workers=2, on_progress=interrupted_at(15))
+    count, rule = result.certificate.networks, Anytime(beta=0.01, first=10)
+    assert 15 <= count < rule.networks(0.02)
+    assert result.certificate.epsilon == result.certificate.epsilon_exact == rule.epsilon(count) > 0.02
+    assert result.certificate.threshold == many[:count].max()
+    assert f"Stopped at {count} networks" in result.certificate.stopped.words
+    opened = RunFolder(tmp_path / "r")
+    assert opened.certificate == result.certificate
+    assert opened.model.digest == result.model.digest
+    # Whoever may stop at will may also go on: the same call does, to the end and with the same networks.
+    whole = identify(*ph_records, **arguments)
+    assert whole.certificate.networks == rule.networks(0.02)
+    assert (whole.table["scores"][:count, 0] == many[:count]).all()
+    assert RunFolder(tmp_path / "r").certificate == whole.certificate
+
+
+@pytest.mark.parametrize(
+    ("stop", "signum", "count"),
+    [
+        (None, signal.SIGINT, 5),
+        ("patience:25", signal.SIGINT, 5),
+        ("anytime:2000", signal.SIGINT, 1),  # certifies nothing yet
+        ("anytime:10", signal.SIGTERM, 15),  # a machine that goes down is no wish to end the search
+    ],
+)
+def test_other_interruptions_are_to_be_gone_on_from(ph_records, tmp_path, stop, signum, count):
+    arguments = SMALL | {"stop": stop, "run": tmp_path / "r", "epsilon": 0.02}
+    with pytest.raises(KeyboardInterrupt, match="goes on from there"):
+        identify(*ph_records, **arguments, workers=1, on_progress=interrupted_at(count, signum))
+    assert not (tmp_path / "r" / "certificate.json").exists()
+
+
+def test_targets_need_a_rule_that_may_look(ph_records):
+    with pytest.raises(InputError, match=r"a target looks at the scores.*not with patience"):
+        identify(*ph_records, **SMALL, stop="patience:20", target=80.0)
+
+
+@pytest.fixture(scope="module")
+def joint(ph_records, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "joint"
+    return folder, identify(*ph_records, **SMALL, scores=("fit", "rmse", "peak"), joint=True, run=folder)
+
+
+def test_several_scores_are_stated_together(joint):
+    folder, result = joint
+    assert result.certificate.networks == networks_joint(0.2, 0.01, scores=3) > 21
+    statement = next(s for s in result.certificate.statements if isinstance(s, JointScores))
+    table = result.table["scores"]
+    assert statement.thresholds == (table[:, 0].max(), table[:, 1].min(), table[:, 2].min())
+    assert statement.epsilon_joint <= 0.2
+    result.certificate.check(table)
+    changed = table.copy()
+    changed[3, 2] = table[:, 2].min() / 2
+    result.certificate.check(changed[:, 0])  # the first score alone knows nothing of it
+    with pytest.raises(DamagedFile, match="joint scores: thresholds"):
+        result.certificate.check(changed)
+    jsonschema.validate(result.certificate.to_dict(), schema(), cls=jsonschema.Draft202012Validator)
+    assert RunFolder(folder).certificate == result.certificate
+    assert audit(folder, sample=2).passed
+    with pytest.raises(InputError, match="not by anytime"):
+        identify(RunFolder(folder).experiments.training, **SMALL, joint=True, stop="anytime")

@@ -16,7 +16,7 @@ def record(length, **more):
 
 
 def problem(scheme):
-    return scheme.problem(law=paper(5), scores=[get_score("fit")])
+    return scheme.problems(laws=[paper(5)], scores=[get_score("fit")])[0]
 
 
 @pytest.mark.parametrize(

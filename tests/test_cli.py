@@ -279,6 +279,39 @@ def test_existing_folder_of_another_plan(desk):
     assert "another plan" in refused(*command, "--seed", "5", cwd=desk)
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--order", "5,ten"], "whole numbers separated by commas"),
+        (["--order", "5,5"], "given twice"),
+        (["--order", "5,0"], "order must be an integer of at least 1"),
+        (["--law", "paper,narrow", "--order", "5"], "unknown law 'narrow'"),
+        (["--order", "5,8", "--stop", "patience:20"], "2 families were given"),
+        (["--stop", "patience:20", "--target", "80"], "a target looks at the scores"),
+        (["--scores", "fit,speed"], "unknown score 'speed'"),
+        (["--stop", "anytime", "--joint"], "not by anytime"),
+    ],
+)
+def test_plans_that_do_not_go_together(desk, more, expected):
+    command = ["identify", "train.csv", "--inputs", "q3", "--outputs", "pH", "--law", "paper", "--run", "never"]
+    assert expected in refused(*command, *more, cwd=desk)
+    assert not (desk / "never").exists()
+
+
+def test_several_orders(desk):
+    more = ["--order", "5,10", "--run", "orders", "--epsilon", "0.2", "--beta", "1e-3", "--washout", "60"]
+    base = ["identify", "train.csv", "--inputs", "q3", "--outputs", "pH", "--validation", "val.csv", "--law", "paper"]
+    done = echobound(*base, *more, cwd=desk)
+    assert "of whichever of the 2 families (order 5, order 10)" in done.stdout
+    assert "networks: 62, 31 of each family" in done.stdout
+    done = echobound("verify", "orders", "--fresh", "4", cwd=desk)
+    assert "Of 8 fresh networks, 4 of each family" in done.stdout
+    done = echobound("watch", "orders", "--once", cwd=desk)
+    assert "family 1" in done.stdout
+    page = (desk / "orders" / "report.html").read_text()
+    assert "The families" in page
+
+
 @pytest.mark.parametrize("command", [["show"], ["verify"], ["simulate"]])
 def test_not_a_run_folder(desk, command):
     more = ["test.csv"] if command == ["simulate"] else []

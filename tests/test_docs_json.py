@@ -54,12 +54,16 @@ def printed(tmp_path_factory):
     unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
     twenty = ["--validation", "val.csv", "--test", ",".join(20 * ["short.csv"])]
     blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
-    rules = ["--stop", "patience:5", "--discarded", "1"]
+    rules = ["--stop", "patience:5", "--discarded", "1", "--scores", "fit,peak", "--joint"]
+    families = [*small[:2], "--order", "5,8", *small[4:]]
     few = ["--networks", "20", "--fresh", "3"]
     calls = [
         ("plan", [], 0),
         ("plan", ["--networks", "645"], 0),
         ("plan", ["--networks", "645", "--epsilon", "0.05"], 0),
+        ("plan", ["--families", "21"], 0),
+        ("plan", ["--scores", "3", "--networks", "424"], 0),
+        ("plan", ["--scores", "3", "--networks", "424", "--epsilon", "0.05"], 0),
         ("plan", ["--stop", "patience:20"], 0),
         ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
@@ -70,6 +74,10 @@ def printed(tmp_path_factory):
         ("identify", ["growing.csv", *unstable, "--validation", "growing.csv", "--run", "growing"], 0),
         ("identify", ["train.csv", *columns, *small[:-2], *twenty, "--run", "twenty"], 0),
         ("identify", ["train.csv", *columns, *blocks, "--run", "blocks"], 0),
+        ("identify", ["train.csv", *columns, *families, "--run", "families"], 0),
+        ("verify", ["families", "--fresh", "3"], 0),
+        ("show", ["families"], 0),
+        ("audit", ["families"], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "long.csv", "--run", "diverged"], 1),
         ("show", ["one"], 0),
         ("show", ["diverged"], 0),
@@ -124,6 +132,9 @@ def test_the_objects_inside_are_documented_too(printed):
     require_as_documented(parts, inside["scores"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
+    several = [entry for value in printed["plan"] for entry in value.get("several", [])]
+    assert [entry["statement"] for entry in several] == ["own best", "joint", "separate", "joint", "separate"]
+    require_as_documented(several, inside["several"])
     require_as_documented([value["stop"] for value in printed["plan"] if "stop" in value], inside["stop"])
     require_as_documented([v["stability"] for v in identified if v["stability"]], inside["stability"])
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
@@ -146,12 +157,16 @@ def test_what_the_page_says_of_the_values_holds(printed):
         {"validation"},
         {"validation", "test"},
         {"validation"},
+        {"validation"},
         set(),
     ]
-    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None, None, None, None, 3, None]
-    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True] * 2
+    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None, None, None, None, 3, None, None]
+    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True, False, True]
     assert printed["show"][-1]["verification"] == printed["verify"][-1]
-    assert "verification" not in printed["show"][0]
+    assert "verification" not in printed["show"][1]
+    own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "clopper_pearson", "statement"}
+    families = printed["verify"][0]
+    assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
     with_outputs, _, together, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
         {"name", "samples", "first", "start", "scores", "outputs"}
@@ -174,7 +189,7 @@ def test_statements_are_named_with_when_they_are_there(printed):
     assert {kind for each in kinds for kind in each} == {kind for kind, _ in named}
     for kind, when in named:
         assert (when == "Always.") == all(kind in each for each in kinds), kind
-    assert kinds[1] == ["stopped", "removal", "both ends", "gain"]
+    assert kinds[1] == ["stopped", "removal", "joint scores", "both ends", "gain"]
 
 
 def test_what_is_watched(printed):

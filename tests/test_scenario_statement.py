@@ -56,10 +56,10 @@ STATEMENTS = [
     (Stopped.of(RMSE, Mixture(beta=0.05), direction="min"), (RMSE,)),
     (Stopped.of(SCORES, Horizon(beta=0.05, first=10, last=500), **FIT), (SCORES,)),
     (Stopped.of(SCORES, Looks(beta=0.05, looks=(50, 100)), 100, **FIT), (SCORES,)),
-    (Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT), ({"10": SCORES, "20": SCORES[:70]},)),
+    (Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT), (np.concatenate([SCORES, SCORES[:70]]),)),
     (
         JointScores.of({"fit": SCORES, "rmse": RMSE}, beta=0.05, directions=("max", "min")),
-        ({"fit": SCORES, "rmse": RMSE},),
+        (np.stack([SCORES, RMSE], axis=1),),
     ),
     (Gain.of(SCORES, **FIT), (SCORES,)),
     (FailureRate.of(EPISODES > 0.9, beta=0.05), (EPISODES > 0.9,)),

@@ -23,6 +23,7 @@ from echobound.campaign import (
     Plan,
     Progress,
     RunFolder,
+    certificate_of,
     committee_outputs,
     outcome_of,
     require_known,
@@ -31,7 +32,6 @@ from echobound.campaign import (
     settle_networks,
     settle_stop,
     settle_validation,
-    statements_of,
     worker_count,
 )
 from echobound.campaign.engine import memory_gib
@@ -42,9 +42,10 @@ from echobound.data.record import Signal
 from echobound.errors import DamagedFile, InputError
 from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
-from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, get_law
+from echobound.network import Committee, EchoStateNetwork, get_laws
+from echobound.network.law import Laws, Orders
 from echobound.report import write_page
-from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, certify, ranking
+from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
@@ -61,7 +62,7 @@ class Identification:
     certificate
         What is promised about it, and what is not.
     table
-        One row for each network: index, status, scores, order, ridge.
+        One row for each network: family, index, status, scores, order, ridge. Of several families, one after the other.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
     optimism, episodes
@@ -101,15 +102,17 @@ def identify(
     validation: Record | Iterable[Record] | None = None,
     *,
     test: Record | Iterable[Record] = (),
-    law: str | ReservoirLaw = "broad",
-    order: int | None = None,
+    law: Laws = "broad",
+    order: Orders = None,
     epsilon: float | None = None,
     beta: float = 1e-7,
     networks: int | None = None,
     bound: Bound = "exact",
     stop: str | StoppingRule | None = None,
+    target: float | None = None,
     discarded: int = 0,
     scores: Sequence[str | Score] = ("fit", "rmse"),
+    joint: bool = False,
     blocks: int | None = None,
     washout: int | None = None,
     horizon: int | None = None,
@@ -128,17 +131,24 @@ def identify(
     training, validation, test
         Records, one or several each. Test data are used once, for the models that were picked.
     law, order
-        What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
+        What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart. Of several laws or
+        orders each is a family of networks, and the best of all families is picked and certified.
     epsilon, beta, networks, bound
-        Either epsilon or the number of networks follows from the other (default: epsilon = 0.05, so 315 networks).
+        Either epsilon or the number of networks (of each family) follows from the other (default: epsilon = 0.05, so
+        315 networks).
     stop
         A rule by which the search stops, recorded before the first draw: ``"patience:200"`` when epsilon is certified
         and the last 200 networks brought no improvement; ``"anytime"``, ``"horizon:100,10000"``, ``"looks:100,200"``,
-        ``"mixture"`` when the rule, which holds at all numbers of networks together, certifies epsilon.
+        ``"mixture"`` when the rule, which holds at all numbers of networks together, certifies epsilon. Under these
+        an interruption (Ctrl-C) is a reason to stop as well: what was drawn by then is certified.
+    target
+        Go on until the best score is as good as this; needs one of the rules that hold at all numbers of networks
+        (``"anytime"`` if none is given).
     discarded
         So many of the best networks are set aside in a further statement, which then certifies epsilon too.
-    scores
-        By name or as `Score`; the first selects.
+    scores, joint
+        By name or as `Score`; the first selects. `joint` adds a statement on all of them together, which then certifies
+        epsilon too.
     blocks
         Without validation data: so many blocks of the training data are scored in turn, each network trained on the
         others, and the best is trained again on all; 0 holds out the end of the last training record instead. None
@@ -177,23 +187,23 @@ def identify(
         raise InputError(f"the size of the committee must be a number of networks from 0 on, got {committee}")
     scheme = settle_validation(training, validation, test, blocks=blocks, washout=washout)
     experiments = scheme.experiments
-    law = get_law(law, order, sum(len(record) for record in experiments.training))
-    problem = scheme.problem(law=law, scores=measure, seed=seed, horizon=horizon)
-    _require_computable(problem, worker_count(workers))
+    laws = get_laws(law, order, sum(len(record) for record in experiments.training))
+    problems = scheme.problems(laws=laws, scores=measure, seed=seed, horizon=horizon)
+    _require_computable(problems, worker_count(workers))
 
     # Everything is settled before the first draw.
     if not 0 <= discarded < (networks or math.inf):
         raise InputError(f"networks to set aside must be fewer than those drawn and not negative, got {discarded}")
-    rule = None
-    if stop is None:
-        count, epsilon = settle_networks(epsilon, beta, networks, bound, discarded)
+    rule, together = None, len(measure) if joint else 1
+    if stop is None and target is None:
+        count, epsilon = settle_networks(epsilon, beta, networks, bound, discarded, together)
     else:
-        rule, count, epsilon = settle_stop(stop, epsilon, beta, networks, bound, discarded)
+        rule, count, epsilon = settle_stop(stop or "anytime", epsilon, beta, networks, bound, discarded, together)
     plan = Plan(
-        law=problem.law,
+        laws=laws,
         seed=seed,
         scores=tuple(score.name for score in measure),
-        folds=problem.folds,
+        folds=problems[0].folds,
         horizon=horizon,
         networks=count,
         epsilon=epsilon,
@@ -202,45 +212,38 @@ def identify(
         committee=committee,
         data=experiments.digest,
         stop=rule,
+        target=target,
         discarded=discarded,
+        joint=joint,
     )
     folder = None
     if run is not None:
         folder = RunFolder.start(str(run).replace("{plan}", plan.digest[:8]), plan, experiments)
 
         if (folder.path / "certificate.json").exists():
-            _ = folder.certificate  # what was certified must still follow from the folder
+            _ = RunFolder(folder.path).certificate  # what was certified must still follow from the folder
 
     # Draw, train and score every network.
     with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
-        table = run_search(code, problem, plan, ledger, workers=workers, engine=engine, on_progress=on_progress)
-        ran = ledger.origins()
+        table = run_search(code, problems, plan, ledger, workers=workers, engine=engine, on_progress=on_progress)
+        ran = [origin for problem in problems for origin in ledger.origins(family=problem.family)]
 
     # Pick the best, and say what that is worth.
     best = ranking(table["scores"][:, 0], measure[0].direction, max(committee, 1))
-    trained = [train_network(code, problem, index) for index in best]
+    trained = [train_network(code, problems[row["family"]], int(row["index"])) for row in table[best]]
     model, several = (trained[0][0] if trained else None), None
     achieved, outcome = Outcome({}, None), None
     if model is not None:
         outputs = trained[0][1]
-        _require_same(problem, outputs, table["scores"][best[0], 0], folder)
-        achieved = outcome_of(model, problem, outputs, experiments.test)
+        _require_same(problems[0], outputs, table["scores"][best[0], 0], folder)
+        achieved = outcome_of(model, problems[0], outputs, experiments.test)
         if committee:
             several = Committee(tuple(member for member, _ in trained))
-            together = committee_outputs([outputs for _, outputs in trained])
-            outcome = outcome_of(several, problem, together, experiments.test)
-    certificate = certify(
-        table["scores"][:, 0],
-        score=measure[0].name,
-        direction=measure[0].direction,
-        unit=measure[0].unit,
-        horizon=horizon,
-        blocks=scheme.blocks,
-        epsilon=epsilon,
-        beta=float(beta),
-        bound=bound,
-        law=problem.law.to_dict(),
-        seed=seed,
+            medians = committee_outputs([outputs for _, outputs in trained])
+            outcome = outcome_of(several, problems[0], medians, experiments.test)
+    certificate = certificate_of(
+        plan,
+        table,
         digests={
             "data": plan.data,
             "plan": plan.digest,
@@ -248,7 +251,6 @@ def identify(
             "model": "" if model is None else model.digest,
             "committee": "" if several is None else several.digest,
         },
-        statements=statements_of(plan, table["scores"][:, 0], measure[0]),
         provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
     if folder is not None:
@@ -274,10 +276,11 @@ def _require_registered(scores: Sequence[Score]) -> None:
             raise InputError(f"score {score.name!r} is not the one registered under that name: register_score it first")
 
 
-def _require_computable(problem: Problem, workers: int) -> None:
+def _require_computable(problems: Sequence[Problem], workers: int) -> None:
     """Refuse draws that cannot be made, and warn of least-squares problems with more columns than rows."""
+    problem = problems[0]
     problem.key(0)
-    columns = problem.law.most_columns(problem.inputs, problem.outputs)
+    columns = max(one.law.most_columns(one.inputs, one.outputs) for one in problems)
     needed = workers * 3 * 8 * columns**2 / 2**30
     if needed > memory_gib():
         raise InputError(

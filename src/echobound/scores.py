@@ -25,6 +25,7 @@ __all__ = [
     "fit_per_output",
     "get_score",
     "mean_summary",
+    "peak",
     "register_score",
     "rmse",
     "rmse_per_output",
@@ -117,6 +118,19 @@ def _mean_fit(measured: Array, rms: Array) -> Array:
         return np.asarray(_fit_of_rms(measured, rms).mean(axis=-1))
 
 
+def peak(measured: Array, simulated: Array) -> Array:
+    """Largest error of any output at any sample, in the outputs' own units; ``inf`` where the simulation diverged.
+
+    Examples
+    --------
+    >>> float(peak(np.array([[0.0], [2.0]]), np.array([[0.5], [-1.0]])))
+    3.0
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = np.abs(np.asarray(simulated) - measured).max(axis=(-2, -1))
+    return np.where(np.isfinite(value), value, np.inf)
+
+
 def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str, Any]:
     """FIT and RMSE, pooled and for each output by name.
 
@@ -172,10 +186,10 @@ class Score:
 
     Examples
     --------
-    >>> peak = Score("peak error", lambda y, yhat: abs(y - yhat).max(), "min")
-    >>> peak(np.array([[1.0], [2.0]]), np.array([[1.0], [2.5]]))
+    >>> final = Score("final error", lambda y, yhat: abs(y - yhat)[-1].max(), "min")
+    >>> final(np.array([[1.0], [2.0]]), np.array([[1.0], [2.5]]))
     0.5
-    >>> peak(np.array([[1.0], [2.0]]), np.array([[1.0], [np.nan]]))
+    >>> final(np.array([[1.0], [2.0]]), np.array([[1.0], [np.nan]]))
     inf
     """
 
@@ -232,3 +246,4 @@ def get_score(name: str | Score) -> Score:
 
 register_score(Score("fit", fit, "max", "%", of_rms=_mean_fit))
 register_score(Score("rmse", rmse, "min", of_rms=_pooled))
+register_score(Score("peak", peak, "min"))

@@ -7,7 +7,8 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Engine, Progress, RunFolder, run_campaign
+from echobound.campaign import Engine, Progress, RunFolder, opened, run_campaign
+from echobound.campaign.progress import Whole
 from echobound.campaign.verification import verification_of
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError
@@ -36,7 +37,7 @@ def verify(
     run
         The run folder; its files are checked first.
     fresh
-        How many networks to add.
+        How many networks to add, of each family.
     workers, kernel, engine, on_progress
         As in `identify`.
 
@@ -44,7 +45,7 @@ def verify(
     -------
     dict
         ``fresh``, ``violations``, ``p_value`` = P(X >= violations), ``epsilon_combined`` (what search and fresh
-        networks certify together; ties count) and the same under ``worst``.
+        networks certify together; ties count) and the same under ``worst``; of several families, ``families`` too.
 
     Examples
     --------
@@ -59,13 +60,14 @@ def verify(
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
     folder = RunFolder(run)
-    _ = folder.certificate  # nothing is drawn for a certificate that does not follow from its run
-    total = len(folder.verification) + fresh
-    problem = folder.problem.on(stream=VERIFICATION)
-    with folder.ledger(write=True) as ledger:
-        run_campaign(
-            get_kernel(kernel), problem, range(total), ledger, workers=workers, engine=engine, on_progress=on_progress
-        )
+    direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
+    total, code = len(folder.verification) // len(folder.problems) + fresh, get_kernel(kernel)
+    whole = Whole(on_progress, total * len(folder.problems), direction)
+    with folder.ledger(write=True) as ledger, opened(engine, workers) as crew:
+        for problem in folder.problems:
+            fresh_problem = problem.on(stream=VERIFICATION)
+            run_campaign(code, fresh_problem, range(total), ledger, engine=crew, on_progress=whole)
+            whole.next()
     folder.record_verification(total)
     write_page(folder)
     return verification_of(folder)

@@ -84,10 +84,10 @@ def audit(
     if data is not None and files.experiments is not None:
         check_originals(files.experiments, data, log)
     files.check_certificate()
-    problem = files.problem()
-    if problem is not None:
+    problems = files.problems()
+    if problems is not None:
         with opened(engine, workers) as crew:
-            retraining = Retraining(problem, code, files, log, crew, block, on_progress)
+            retraining = Retraining(problems, code, files, log, crew, block, on_progress)
             counts = retraining.check_rows(None if everything else sample, chosen)
             retraining.check_models()
     elif files.plan is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,17 +10,18 @@ import numpy as np
 
 from echobound.audit.log import Log
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
-from echobound.campaign.search import networks_of, statements_of
+from echobound.campaign.search import by_family, certificate_of, networks_due, search_rows, stops_at_will
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.files import digest, jsonable, read_json
 from echobound.kernels import Problem, Rows, Status, blocks_in_turn, hold_out
 from echobound.network import Committee, EchoStateNetwork
-from echobound.scenario import Certificate, Patience, certify, ranking
+from echobound.scenario import Certificate, Patience, ranking
 from echobound.scenario.verification import goodness
 from echobound.scores import get_score
 
-__all__ = ["Files"]
+__all__ = ["Draw", "Files"]
 
+Draw = tuple[int, int]  # family and index
 NAMED = 5  # rows that are named one by one
 
 
@@ -73,7 +75,7 @@ class Files:
     def _check_folds(self, plan: Plan, experiments: Experiments) -> None:
         """What was trained on and scored must be what the data and the washout give."""
         washout, scores = plan.folds[0].scored[0].washout, [get_score(name) for name in plan.scores]
-        options: dict[str, Any] = {"law": plan.law, "scores": scores, "washout": washout}
+        options: dict[str, Any] = {"law": plan.laws[0], "scores": scores, "washout": washout}
 
         def derived() -> Problem:
             if plan.blocks is None:
@@ -90,18 +92,16 @@ class Files:
         assert self.plan is not None
         log, plan, path = self.log, self.plan, self.folder.path
         with Ledger(path / "ledger.sqlite", self.plan.digest, self.plan.scores, write=False) as ledger:
-            counts, search, fresh = ledger.counts(), ledger.rows(SEARCH), ledger.rows(VERIFICATION)
-        for stream, family in sorted(set(counts) - {(SEARCH, 0), (VERIFICATION, 0)}):
+            counts, families = ledger.counts(), range(len(plan.laws))
+            search, fresh = (
+                np.concatenate([ledger.rows(s, family) for family in families]) for s in (SEARCH, VERIFICATION)
+            )
+        known = {(stream, family) for stream in (SEARCH, VERIFICATION) for family in families}
+        for stream, family in sorted(set(counts) - known):
             log.find("ledger.sqlite", "rows of search and verification", f"some of stream {stream}, family {family}")
-        planned = networks_of(plan, search["scores"][:, 0], get_score(plan.scores[0]).direction)
-        self.search = search[(search["index"] >= 0) & (search["index"] < planned)]
-        # Patience may learn late that it was enough: rows beyond do not count.
-        beyond = len(search) > planned and not isinstance(plan.stop, Patience)
-        self.complete = len(self.search) == planned
-        if beyond or not self.complete:
-            missing = np.setdiff1d(np.arange(planned), search["index"])
-            said = [f"{len(search)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
-            log.find("ledger.sqlite, rows of the search", f"one for each of {planned} networks", ", ".join(said))
+        self.search = search_rows(plan, search[search["index"] >= 0], self._stated_networks())
+        apart = enumerate(by_family(plan, search))
+        self.complete = min(self._complete(number, part) for number, part in apart)  # all are looked at
         self.fresh = self._counted(fresh)
         for name, rows in (("search", self.search), ("verification", self.fresh)):
             diverged = rows["status"] == Status.DIVERGED
@@ -111,27 +111,53 @@ class Files:
                 found = f"status {row['status']}, score {row['scores'][0]:.9g}"
                 log.find(f"ledger.sqlite, network {row['index']} of the {name}", "no score where it diverged", found)
 
+    def _stated_networks(self) -> int | None:
+        """How many networks the certificate says there are, if it can be read."""
+        path = self.folder.path / "certificate.json"
+        stated = self.log.attempt("certificate.json", lambda: read_json(path)) or {}
+        return stated["networks"] if isinstance(stated.get("networks"), int) else None
+
+    def _complete(self, family: int, rows: Rows) -> bool:
+        """Whether there is a row for each network of a family, and none beyond."""
+        assert self.plan is not None
+        plan = self.plan
+        planned = networks_due(plan, rows["scores"][:, 0])
+        if stops_at_will(plan):
+            planned = self._stated_networks() or planned
+        # Patience may learn late that it was enough, and who stops at will may go on: rows beyond do not count.
+        beyond = len(rows) > planned and not (isinstance(plan.stop, Patience) or stops_at_will(plan))
+        missing = np.setdiff1d(np.arange(planned), rows["index"])
+        if beyond or len(missing):
+            said = [f"{len(rows)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
+            of = f" of {plan.families[family]['name']}" if plan.families else ""
+            self.log.find(
+                "ledger.sqlite, rows of the search", f"one for each of {planned} networks{of}", ", ".join(said)
+            )
+        return not len(missing)
+
     def _counted(self, fresh: Rows) -> Rows:
-        """The fresh rows that a finished verification counts."""
+        """The fresh rows that a finished verification counts, family after family."""
+        assert self.plan is not None
+        parts = by_family(self.plan, fresh)
         path = self.folder.path / "verification.json"
         if not path.exists():
             if len(fresh):
                 self.log.notes.append(f"{len(fresh)} fresh networks are in the ledger, but no verification counts them")
             return fresh[:0]
         stored = self.log.attempt("verification.json", lambda: read_json(path)) or {}
-        count = stored.get("fresh")
-        if not isinstance(count, int) or not 0 <= count <= len(fresh):
-            self.log.find("verification.json, fresh", f"at most the {len(fresh)} fresh rows of the ledger", count)
-            count = len(fresh)
-        rows = fresh[:count]
-        if (rows["index"] != np.arange(count)).any():
+        count, most = stored.get("fresh"), min(len(part) for part in parts)
+        if not isinstance(count, int) or not 0 <= count <= most:
+            self.log.find("verification.json, fresh", f"at most the {most} fresh rows of the ledger", count)
+            count = most
+        rows = np.concatenate([part[:count] for part in parts])
+        if (rows["index"] != np.tile(np.arange(count), len(parts))).any():
             self.log.find(
                 "ledger.sqlite, fresh rows", f"networks 0 to {count - 1}", f"others, up to {rows['index'].max()}"
             )
         self.log.compare("verification.json", {"fresh": count, "rows": rows_digest(rows)}, stored | {"fresh": count})
-        if len(fresh) > count:
+        if len(fresh) > len(rows):
             self.log.notes.append(
-                f"{len(fresh) - count} more fresh networks are in the ledger than verifications count"
+                f"{len(fresh) - len(rows)} more fresh networks are in the ledger than verifications count"
             )
         return rows
 
@@ -154,7 +180,8 @@ class Files:
         """What the plan alone says of the certificate."""
         assert self.plan is not None
         plan = jsonable(self.plan.to_dict())
-        fields = {name: plan[name] for name in ("law", "seed", "epsilon", "beta", "bound", "rule", "horizon")}
+        fields = {name: plan[name] for name in ("seed", "epsilon", "beta", "bound", "rule", "horizon")}
+        fields["law"] = plan.get("law", {})
         return {**fields, "score": self.plan.scores[0], "blocks": self.plan.blocks}
 
     def _derived(self) -> dict[str, Any] | None:
@@ -162,26 +189,15 @@ class Files:
         plan, rows = self.plan, self.search
         if plan is None or rows is None or not self.complete:
             return None
-        score = get_score(plan.scores[0])
-        derived = certify(
-            rows["scores"][:, 0],
-            score=score.name,
-            direction=score.direction,
-            unit=score.unit,
-            horizon=plan.horizon,
-            blocks=plan.blocks,
-            epsilon=plan.epsilon,
-            beta=plan.beta,
-            bound=plan.bound,
-            law=jsonable(plan.law.to_dict()),
-            seed=plan.seed,
+        derived = certificate_of(
+            plan,
+            rows,
             digests={
                 "data": plan.data if self.experiments is None else self.experiments.digest,
                 "plan": plan.digest,
                 "ledger": rows_digest(rows),
                 **self._models(any_left=bool(self.ranked)),
             },
-            statements=statements_of(plan, rows["scores"][:, 0], score),
         ).to_dict()
         del derived["provenance"]
         return derived
@@ -197,33 +213,47 @@ class Files:
         return digests
 
     @property
-    def ranked(self) -> list[int]:
+    def ranked(self) -> list[Draw]:
         """Networks that are kept as models, the best first."""
         if self.plan is None or self.search is None:
             return []
-        best = ranking(*self._scores(self.search), max(self.plan.committee, 1))
-        return [int(self.search["index"][position]) for position in best]
+        return self._draws(ranking(*self._scores(self.search), max(self.plan.committee, 1)))
 
-    def claimed(self) -> set[int]:
+    def claimed(self) -> set[Draw]:
         """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""
         assert self.search is not None
-        indices = set(self.search["index"].tolist())
-        worst = self.search["index"][np.argmin(goodness(*self._scores(self.search)))] if len(self.search) else None
-        ranks = ranking(*self._scores(self.search), self.plan.discarded + 1) if self.plan else []
-        named = [self.search["index"][position] for position in ranks]
-        named += [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
-        named += [member.origin.get("index") for member in (self.committee.members if self.committee else ())]
-        return {int(i) for i in [*self.ranked, worst, *named] if isinstance(i, int | np.integer)} & indices
+        assert self.plan is not None
+        rows, first = self.search, get_score(self.plan.scores[0]).direction
+        positions: list[Any] = [self.stated.get("winner"), self.stated.get("worst", {}).get("index")]
+        if len(rows):
+            positions += [*ranking(*self._scores(rows), self.plan.discarded + 1)]
+            positions += [np.argmin(goodness(rows["scores"][:, 0], first))]
+        for name, values in zip(self.plan.scores, rows["scores"].T, strict=True) if self.plan.joint else ():
+            positions += ranking(values, get_score(name).direction, 1)
+        for family in {*rows["family"].tolist()} if self.plan.families else ():
+            [own] = np.nonzero(rows["family"] == family)
+            positions += own[ranking(rows["scores"][own, 0], first, 1)].tolist()
+        members = [member.origin for member in (self.committee.members if self.committee else ())]
+        named = {(origin.get("family"), origin.get("index")) for origin in members}
+        of_committee = (draw for draw in self._draws(range(len(rows))) if draw in named)
+        return {*self.ranked, *self._draws(positions), *of_committee}
+
+    def _draws(self, positions: Iterable[Any]) -> list[Draw]:
+        """Family and index of the networks at these positions of the search; what is no position is left out."""
+        assert self.search is not None
+        rows = self.search
+        known = (p for p in positions if isinstance(p, int | np.integer) and 0 <= p < len(rows))
+        return [(int(rows["family"][p]), int(rows["index"][p])) for p in known]
 
     def _scores(self, rows: Rows) -> tuple[Any, Any]:
         assert self.plan is not None
         return rows["scores"][:, 0], get_score(self.plan.scores[0]).direction
 
-    def problem(self) -> Problem | None:
-        """The problem of the search, if plan, data and ledger can be read."""
+    def problems(self) -> tuple[Problem, ...] | None:
+        """The problem of the search for each family, if plan, data and ledger can be read."""
         plan, experiments = self.plan, self.experiments
         if plan is None or experiments is None or self.search is None:
             return None
         records = [*experiments.training, *experiments.validation]
         scores = [get_score(name) for name in plan.scores]
-        return self.log.attempt("plan.json, folds", lambda: plan.problem(records, scores))
+        return self.log.attempt("plan.json, folds", lambda: plan.problems(records, scores))

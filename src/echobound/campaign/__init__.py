@@ -8,7 +8,7 @@ from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.outcome import Outcome, committee_outputs, outcome_of
 from echobound.campaign.plan import Plan, settle_networks, settle_stop
 from echobound.campaign.progress import Progress
-from echobound.campaign.search import run_search, statements_of
+from echobound.campaign.search import certificate_of, run_search
 from echobound.campaign.stop import Stopped
 from echobound.campaign.validation import Validation, settle_validation
 
@@ -22,6 +22,7 @@ __all__ = [
     "RunFolder",
     "Stopped",
     "Validation",
+    "certificate_of",
     "committee_outputs",
     "evaluate_draws",
     "get_engine",
@@ -34,7 +35,6 @@ __all__ = [
     "settle_networks",
     "settle_stop",
     "settle_validation",
-    "statements_of",
     "usable_cores",
     "worker_count",
 ]

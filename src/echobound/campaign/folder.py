@@ -11,7 +11,7 @@ import numpy as np
 
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan
-from echobound.campaign.search import networks_of, statements_of
+from echobound.campaign.search import by_family, certificate_of, search_rows, stops_at_will
 from echobound.data.record import Record
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -20,7 +20,7 @@ from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
-from echobound.scenario import Certificate, Patience
+from echobound.scenario import Certificate
 from echobound.scores import get_score
 
 __all__ = ["Experiments", "RunFolder", "is_leftover"]
@@ -148,43 +148,49 @@ class RunFolder:
         return experiments
 
     @cached_property
-    def problem(self) -> Problem:
-        """The problem on the search stream."""
+    def problems(self) -> tuple[Problem, ...]:
+        """The problem on the search stream, for each family."""
         records = [*self.experiments.training, *self.experiments.validation]
-        return self.plan.problem(records, [get_score(name) for name in self.plan.scores])
+        return self.plan.problems(records, [get_score(name) for name in self.plan.scores])
 
     def ledger(self, *, write: bool = False) -> Ledger:
         """The ledger, for reading unless said otherwise."""
         return Ledger(self.path / "ledger.sqlite", self.plan.digest, self.plan.scores, write=write)
 
     def rows(self, stream: int = SEARCH) -> Rows:
-        """Rows of a stream, in the order of their index."""
+        """Rows of a stream, family after family, in the order of their index."""
         with self.ledger() as ledger:
-            return ledger.rows(stream)
+            return np.concatenate([ledger.rows(stream, family) for family in range(len(self.plan.laws))])
 
     @cached_property
     def search(self) -> Rows:
-        """The rows that the certificate speaks of."""
-        rows = self.rows(SEARCH)
-        return rows[: networks_of(self.plan, rows["scores"][:, 0], get_score(self.plan.scores[0]).direction)]
+        """The rows that the certificate speaks of, family after family."""
+        stated, path = None, self.path / "certificate.json"
+        if stops_at_will(self.plan) and path.exists():
+            stated = Certificate.from_dict(read_json(path), path=path).networks
+        return search_rows(self.plan, self.rows(SEARCH), stated)
 
     @property
     def verification(self) -> Rows:
-        """The fresh rows that put it to the test: those of all verifications that were finished."""
+        """The fresh rows that put it to the test, family after family: those of all verifications that were finished.
+
+        There are as many of each family.
+        """
         path = self.path / "verification.json"
         if not path.exists():
             return self.rows(VERIFICATION)[:0]
-        stored = read_json(path)
-        rows = self.rows(VERIFICATION)
-        rows = rows[: stored.get("fresh", 0)] if isinstance(stored.get("fresh"), int) else rows[:0]
-        if stored.get("rows") != rows_digest(rows) or (rows["index"] != np.arange(len(rows))).any():
+        stored, parts = read_json(path), by_family(self.plan, self.rows(VERIFICATION))
+        fresh: int = stored["fresh"] if isinstance(stored.get("fresh"), int) else 0
+        rows = np.concatenate([part[:fresh] for part in parts])
+        indices = np.tile(np.arange(fresh), len(parts))
+        if stored.get("rows") != rows_digest(rows) or not np.array_equal(rows["index"], indices):
             raise DamagedFile(self.path / "ledger.sqlite", "fresh rows", "they are not those of verification.json")
         return rows
 
     def record_verification(self, fresh: int) -> None:
-        """Settle that the first `fresh` rows of the verification stream are the test."""
-        rows = self.rows(VERIFICATION)[:fresh]
-        write_json(self.path / "verification.json", {"fresh": len(rows), "rows": rows_digest(rows)})
+        """Settle that the first `fresh` rows of each family of the verification stream are the test."""
+        rows = np.concatenate([part[:fresh] for part in by_family(self.plan, self.rows(VERIFICATION))])
+        write_json(self.path / "verification.json", {"fresh": fresh, "rows": rows_digest(rows)})
 
     @cached_property
     def model(self) -> EchoStateNetwork:
@@ -215,19 +221,16 @@ class RunFolder:
         for part, value in expected.items():
             if certificate.digests.get(part) != value:
                 raise DamagedFile(path, f"digest of the {part}", f"this run folder's {part} has another")
-        planned = {name: self.plan.to_dict()[name] for name in ("law", "seed", "epsilon", "beta", "bound", "rule")}
-        planned |= {} if isinstance(self.plan.stop, Patience) else {"networks": self.plan.networks}
-        planned |= {"score": self.plan.scores[0], "horizon": self.plan.horizon, "blocks": self.plan.blocks}
-        for name, value in planned.items():
-            if getattr(certificate, name) != value:
-                raise DamagedFile(path, name, "plan.json has another")
         _ = self.experiments  # the data are part of what is certified
         if certificate.digests.get("ledger") != rows_digest(self.search):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
-        scores = self.search["scores"][:, 0]
-        certificate.check(scores, path=path)
-        if certificate.statements != statements_of(self.plan, scores, get_score(self.plan.scores[0])):
-            raise DamagedFile(path, "statements", "they are not those that plan.json asks for")
+        try:
+            derived = certificate_of(self.plan, self.search, digests=certificate.digests).identity()
+        except InputError as error:
+            raise DamagedFile(path, "content", str(error)) from None
+        for name, value in certificate.identity().items():
+            if value != derived[name]:
+                raise DamagedFile(path, name, "it does not follow from plan.json and the ledger")
         return certificate
 
     def finish(

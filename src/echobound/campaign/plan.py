@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.kernels.problem import Fold, Problem, Segment
-from echobound.network.law import ReservoirLaw
+from echobound.network.law import ReservoirLaw, family_names
 from echobound.scenario import (
     Patience,
     Statement,
@@ -34,10 +35,10 @@ class Plan:
 
     Parameters
     ----------
-    law, seed, scores, folds, horizon
-        The problem; scores by name, the first selects.
+    laws, seed, scores, folds, horizon
+        The problem; each law has a family of networks of its own; scores by name, the first selects.
     networks, epsilon, beta, bound
-        What will be certified: N networks by this bound give epsilon at confidence 1 - beta.
+        What will be certified: N networks of each family by this bound give epsilon at confidence 1 - beta.
     committee
         How many of the best networks make up the committee; 0 for none.
     data
@@ -45,11 +46,15 @@ class Plan:
     stop
         The rule by which the search stops; None where the number of networks is settled here. A rule that looks at
         ranks goes on from `networks` to wherever it stops.
+    target
+        Of a rule that lets one stop at will: go on from `networks` until the best score is as good as this.
     discarded
         How many of the best networks are set aside in a further statement.
+    joint
+        Whether a further statement is about all scores together.
     """
 
-    law: ReservoirLaw
+    laws: tuple[ReservoirLaw, ...]
     seed: int
     scores: tuple[str, ...]
     folds: tuple[Fold, ...]
@@ -61,14 +66,29 @@ class Plan:
     committee: int
     data: str
     stop: StoppingRule | None = None
+    target: float | None = None
     discarded: int = 0
+    joint: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.laws) > 1 and (self.stop is not None or self.discarded or self.joint):
+            raise InputError(
+                f"{len(self.laws)} families were given, and with them a stopping rule, networks to set aside or a joint"
+                " statement: these are for one law; leave out one of the two"
+            )
+        if self.target is not None and (self.stop is None or self.stop.by_ranks):
+            raise InputError(
+                "a target looks at the scores, so it goes with a rule that holds whatever makes one stop (anytime,"
+                f" horizon, looks, mixture), not with {'none' if self.stop is None else self.stop.kind}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, with its digest."""
+        laws = [law.to_dict() for law in self.laws]
         content = {
             "schema_version": SCHEMA,
             "rule": "fixed" if self.stop is None else self.stop.kind,  # fixed: N, whatever the scores turn out to be
-            "law": self.law.to_dict(),
+            **({"law": laws[0]} if len(laws) == 1 else {"laws": laws}),
             "seed": self.seed,
             "scores": list(self.scores),
             "validation": "hold-out" if self.blocks is None else f"{self.blocks} blocks in turn, then refit on all",
@@ -83,8 +103,21 @@ class Plan:
         }
         # Only where they are wanted: a plan without them keeps the digest that it always had.
         content |= {} if self.stop is None else {"stop": self.stop.to_dict()}
+        content |= {} if self.target is None else {"target": self.target}
         content |= {"discarded": self.discarded} if self.discarded else {}
+        content |= {"joint": True} if self.joint else {}
         return {**content, "digest": digest(jsonable(content))}
+
+    @cached_property
+    def families(self) -> list[dict[str, Any]]:
+        """The families as a certificate lists them; none where there is but one law."""
+        if len(self.laws) == 1:
+            return []
+        named = zip(family_names(self.laws), self.laws, strict=True)
+        return [
+            {"family": number, "name": name, "networks": self.networks, "law": law.to_dict()}
+            for number, (name, law) in enumerate(named)
+        ]
 
     @property
     def blocks(self) -> int | None:
@@ -105,8 +138,10 @@ class Plan:
                 raise ValueError("stop is not a stopping rule")
             plan = cls(
                 stop=stop,
+                target=content.get("target"),
                 discarded=content.get("discarded", 0),
-                law=ReservoirLaw.from_dict(content["law"]),
+                joint=content.get("joint", False),
+                laws=tuple(ReservoirLaw.from_dict(law) for law in content.get("laws") or [content["law"]]),
                 folds=tuple(
                     Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))
                     for fold in content["folds"]
@@ -125,17 +160,24 @@ class Plan:
                 raise InputError(f"{name} is not what was planned")
         return plan
 
-    def problem(self, records: Sequence[Any], scores: Sequence[Any]) -> Problem:
-        """The problem that the plan speaks of."""
-        return Problem(tuple(records), self.folds, self.law, tuple(scores), seed=self.seed, horizon=self.horizon)
+    def problems(self, records: Sequence[Any], scores: Sequence[Any]) -> tuple[Problem, ...]:
+        """The problem that the plan speaks of, for each family."""
+        first = Problem(tuple(records), self.folds, self.laws[0], tuple(scores), seed=self.seed, horizon=self.horizon)
+        return first.families(self.laws)
 
 
 def settle_networks(
-    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact", discarded: int = 0
+    epsilon: float | None,
+    beta: float,
+    networks: int | None,
+    bound: Bound = "exact",
+    discarded: int = 0,
+    joint: int = 1,
 ) -> tuple[int, float]:
     """Number of networks and epsilon: one given, the other follows; neither, epsilon = 0.05.
 
-    Where the number follows, there are enough of them to certify epsilon after so many of the best were discarded.
+    Where the number follows, there are enough of them to certify epsilon after so many of the best were discarded, and
+    for so many scores jointly.
 
     Examples
     --------
@@ -150,7 +192,8 @@ def settle_networks(
     required, inverse = (networks_exact, epsilon_exact) if bound == "exact" else (networks_explicit, epsilon_explicit)
     if networks is None:
         epsilon = 0.05 if epsilon is None else epsilon
-        return _drawable(required(epsilon, beta, discarded=discarded)), float(epsilon)
+        needed = max(required(epsilon, beta, discarded=discarded), required(epsilon, beta, d=joint))
+        return _drawable(needed), float(epsilon)
     _drawable(networks)
     if networks < 1:
         raise InputError(f"the number of networks must be at least 1, got {networks}")
@@ -178,6 +221,7 @@ def settle_stop(
     networks: int | None,
     bound: Bound = "exact",
     discarded: int = 0,
+    joint: int = 1,
 ) -> tuple[StoppingRule, int, float]:
     """The rule, the number of networks before which it does not stop, and epsilon, which is certified there.
 
@@ -200,13 +244,13 @@ def settle_stop(
                 f"patience finds the number of networks itself, but {networks} were asked for: leave the number out, or"
                 f" give the least number with the rule, as in patience:{rule.draws},{networks}"
             )
-        least, epsilon = settle_networks(epsilon, beta, None, bound, discarded)
+        least, epsilon = settle_networks(epsilon, beta, None, bound, discarded, joint)
         rule = replace(rule, least=max(rule.least, least))
         return rule, _drawable(rule.soonest), epsilon
-    if discarded:
+    if discarded or joint > 1:
         raise InputError(
-            f"networks are set aside for a number of them settled beforehand or found by patience, not by {rule.kind}:"
-            " leave out one of the two"
+            "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found by"
+            f" patience, not by {rule.kind}: leave out one of the two"
         )
     if networks is None:
         epsilon = 0.05 if epsilon is None else epsilon

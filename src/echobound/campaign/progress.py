@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "Whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,52 @@ class Progress:
     def remaining(self) -> float | None:
         """Seconds still needed at the rate so far."""
         return None if self.rate is None else (self.planned - self.done) / self.rate
+
+
+class Whole:
+    """Progress of campaigns one after the other as that of one: give it to each, and call `next` between them.
+
+    Parameters
+    ----------
+    tell
+        Called with the progress of the whole; nothing is told if it is None.
+    planned
+        Networks of all campaigns.
+    direction
+        Of the score.
+
+    Examples
+    --------
+    >>> events = []
+    >>> whole = Whole(events.append, planned=20, direction="max")
+    >>> whole(Progress(done=10, planned=10, best=90.0, worst=1.0, failures=1, seconds=2.0, fresh=10))
+    >>> whole.next()
+    >>> whole(Progress(done=5, planned=10, best=80.0, worst=0.5, failures=0, seconds=1.0, fresh=5))
+    >>> events[-1].done, events[-1].planned, events[-1].best, events[-1].worst, events[-1].failures
+    (15, 20, 90.0, 0.5, 1)
+    """
+
+    def __init__(self, tell: Callable[[Progress], None] | None, planned: int, direction: Literal["max", "min"]) -> None:
+        self._tell, self._planned = tell, planned
+        self._better, self._worse = (max, min) if direction == "max" else (min, max)
+        self._before = self._last = Progress(0, planned, None, None, 0, 0.0, 0)
+
+    def __call__(self, event: Progress) -> None:
+        """Tell of the whole what was told of the campaign at hand, at the rate of that one."""
+        before = self._before
+        best = [value for value in (before.best, event.best) if value is not None]
+        worst = [value for value in (before.worst, event.worst) if value is not None]
+        self._last = replace(
+            event,
+            done=before.done + event.done,
+            planned=max(self._planned, before.done + event.planned),
+            best=self._better(best, default=None),
+            worst=self._worse(worst, default=None),
+            failures=before.failures + event.failures,
+        )
+        if self._tell is not None:
+            self._tell(self._last)
+
+    def next(self) -> None:
+        """The campaign at hand is done."""
+        self._before = self._last

@@ -1,37 +1,94 @@
-"""Search: draw until the plan's rule stops, and what the scores then say besides the certificate."""
+"""Search: draw until the plan's rule stops, and what the scores then say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import NDArray
 
 from echobound.campaign.engine import run_campaign
 from echobound.campaign.engines import Engine, opened
 from echobound.campaign.ledger import Ledger
 from echobound.campaign.plan import Plan
-from echobound.campaign.progress import Progress
+from echobound.campaign.progress import Progress, Whole
+from echobound.campaign.stop import Stopped as StoppedBySignal
 from echobound.kernels.base import Kernel, Rows
 from echobound.kernels.problem import Problem
-from echobound.scenario import BothEnds, Gain, Patience, Removal, Statement, Stopped
+from echobound.scenario import (
+    BothEnds,
+    Certificate,
+    Families,
+    Gain,
+    JointScores,
+    Patience,
+    Removal,
+    Statement,
+    Stopped,
+    certify,
+)
 from echobound.scenario.statement import Scoring
-from echobound.scores import Score
+from echobound.scenario.verification import goodness
+from echobound.scores import get_score
 
-__all__ = ["networks_of", "run_search", "statements_of"]
+__all__ = ["by_family", "certificate_of", "networks_due", "run_search", "search_rows", "stops_at_will"]
+
+FURTHER = 64  # networks that are drawn at least before a target is looked for again
+
+Scores = NDArray[np.float64]
 
 
-def networks_of(plan: Plan, scores: ArrayLike, direction: str) -> int:
-    """How many networks the search has, or has to have as far as these scores say: in the order of their index.
+def stops_at_will(plan: Plan) -> bool:
+    """Whether whatever made the search stop is covered, so that any number of networks is as good as another."""
+    return plan.stop is not None and not plan.stop.by_ranks
 
-    Where patience stops follows from the scores up to there. So neither workers nor rows beyond it can change it.
+
+def networks_due(plan: Plan, scores: Scores) -> int:
+    """How many networks of each family the search has to have, as far as these scores say: in the order of their index.
+
+    It follows from the scores up to there alone. So neither workers nor rows beyond it can change it.
     """
-    return plan.stop.due(scores, direction) if isinstance(plan.stop, Patience) else plan.networks
+    if isinstance(plan.stop, Patience):
+        return plan.stop.due(scores, get_score(plan.scores[0]).direction)
+    if plan.stop is None or plan.target is None:
+        return plan.networks
+    direction, most = get_score(plan.scores[0]).direction, plan.stop.final
+    reached = goodness(scores, direction) >= goodness([plan.target], direction)
+    enough = int(np.argmax(reached)) + 1 if reached.any() else len(scores) + max(FURTHER, len(scores) // 4)
+    return max(plan.networks, enough if most is None else min(enough, most))
+
+
+def by_family(plan: Plan, rows: Rows) -> list[Rows]:
+    """The rows of each family apart."""
+    return [rows[rows["family"] == family] for family in range(len(plan.laws))]
+
+
+def search_rows(plan: Plan, rows: Rows, stated: int | None = None) -> Rows:
+    """Of the rows in the ledger, family after family, those that the certificate speaks of.
+
+    Parameters
+    ----------
+    plan, rows
+        What was planned, and what was drawn.
+    stated
+        How many the certificate says there are: it counts where the plan lets one stop at will.
+    """
+    if stops_at_will(plan):
+        return rows[: _unbroken(rows) if stated is None else stated]
+    return np.concatenate([part[: networks_due(plan, part["scores"][:, 0])] for part in by_family(plan, rows)])
+
+
+def _unbroken(rows: Rows) -> int:
+    """How many rows there are before the first index that is missing."""
+    return int((rows["index"] == np.arange(len(rows))).sum())
 
 
 def run_search(
     kernel: Kernel,
-    problem: Problem,
+    problems: Sequence[Problem],
     plan: Plan,
     ledger: Ledger,
     *,
@@ -39,21 +96,81 @@ def run_search(
     engine: str | Executor | Engine = "threads",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Rows:
-    """Evaluate the networks of a plan, and return their rows; arguments as for `run_campaign`."""
-    count, direction = plan.networks, problem.scores[0].direction
+    """Evaluate the networks of a plan, and return their rows, family after family; arguments as for `run_campaign`.
+
+    Where the plan lets one stop at will, an interruption (SIGINT) is a reason to: the networks so far are returned.
+    """
+    whole = Whole(on_progress, len(problems) * plan.networks, problems[0].scores[0].direction)
+    found: list[Rows] = []
     with opened(engine, workers) as crew:
-        while True:
-            rows = run_campaign(
-                kernel, problem, range(count), ledger, workers=workers, engine=crew, on_progress=on_progress
-            )
-            due = networks_of(plan, rows["scores"][:, 0], direction)
-            if due <= count:
-                return rows[:due]
-            count = due
+        for problem in problems:
+            found.append(_search_family(kernel, problem, plan, ledger, crew, whole))
+            whole.next()
+    return np.concatenate(found)
 
 
-def statements_of(plan: Plan, scores: ArrayLike, score: Score) -> tuple[Statement, ...]:
+def _search_family(
+    kernel: Kernel, problem: Problem, plan: Plan, ledger: Ledger, crew: Engine, tell: Callable[[Progress], None]
+) -> Rows:
+    count = plan.networks
+    while True:
+        try:
+            rows = run_campaign(kernel, problem, range(count), ledger, engine=crew, on_progress=tell)
+        except StoppedBySignal as asked:
+            rows = ledger.rows(problem.stream, problem.family)
+            rows = rows[: _unbroken(rows)]
+            if asked.signum == signal.SIGINT and _certifies(plan, len(rows)):
+                return rows
+            raise
+        due = networks_due(plan, rows["scores"][:, 0])
+        if due <= count:
+            return rows[:due]
+        count = due
+
+
+def _certifies(plan: Plan, networks: int) -> bool:
+    """Whether one may stop here."""
+    return plan.stop is not None and stops_at_will(plan) and networks > 0 and plan.stop.epsilon(networks) < 1
+
+
+def certificate_of(
+    plan: Plan, rows: Rows, *, digests: Mapping[str, str], provenance: Mapping[str, Any] | None = None
+) -> Certificate:
+    """What the rows of a finished search are worth, by what was planned; it is derived in this one place.
+
+    Parameters
+    ----------
+    plan, rows
+        What was planned, and the rows that `run_search` returned.
+    digests, provenance
+        As in `certify`.
+    """
+    scores, score, families = rows["scores"], get_score(plan.scores[0]), plan.families
+    epsilon = plan.epsilon
+    if plan.stop is not None and stops_at_will(plan):  # who stopped before epsilon was reached gets what there is
+        epsilon = max(epsilon, plan.stop.epsilon(len(rows)))
+    return certify(
+        scores[:, 0],
+        score=score.name,
+        direction=score.direction,
+        unit=score.unit,
+        horizon=plan.horizon,
+        blocks=plan.blocks,
+        epsilon=epsilon,
+        beta=plan.beta,
+        bound=plan.bound,
+        law={} if families else plan.laws[0].to_dict(),
+        seed=plan.seed,
+        families=families,
+        digests=digests,
+        statements=_statements(plan, scores),
+        provenance=provenance,
+    )
+
+
+def _statements(plan: Plan, table: Scores) -> tuple[Statement, ...]:
     """What the scores of a search say besides the best and the worst, as settled in its plan."""
+    score, scores = get_score(plan.scores[0]), table[:, 0]
     scoring: Scoring = {
         "score": score.name,
         "direction": score.direction,
@@ -61,12 +178,20 @@ def statements_of(plan: Plan, scores: ArrayLike, score: Score) -> tuple[Statemen
         "horizon": plan.horizon,
         "blocks": plan.blocks,
     }
+    if plan.families:
+        parts = np.split(scores, len(plan.laws))
+        named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
+        return (Families.of(named, beta=plan.beta, **scoring), Gain.of(scores, **scoring))
     found: list[Statement] = []
     if plan.stop is not None:
         found.append(Stopped.of(scores, plan.stop, **scoring))
     if plan.discarded:
         found.append(Removal.of(scores, discarded=plan.discarded, beta=plan.beta, **scoring))
+    if plan.joint:
+        named = dict(zip(plan.scores, table.T, strict=True))
+        directions = [get_score(name).direction for name in plan.scores]
+        found.append(JointScores.of(named, beta=plan.beta, directions=directions))
     # Both ends are stated for a number that does not depend on the scores, or on their ranks alone.
-    if (plan.stop is None or plan.stop.by_ranks) and plan.networks > 1:
+    if not stops_at_will(plan) and len(scores) > 1:
         found.append(BothEnds.of(scores, beta=plan.beta, **scoring))
     return (*found, Gain.of(scores, **scoring))

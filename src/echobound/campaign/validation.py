@@ -40,10 +40,13 @@ class Validation:
     washout: int
     chosen: tuple[str, ...] = ()
 
-    def problem(
-        self, *, law: ReservoirLaw, scores: Sequence[Score], seed: int = 0, horizon: int | None = None
-    ) -> Problem:
-        """The problem that kernels solve."""
+    def problems(
+        self, *, laws: Sequence[ReservoirLaw], scores: Sequence[Score], seed: int = 0, horizon: int | None = None
+    ) -> tuple[Problem, ...]:
+        """The problem that kernels solve, for each of several laws."""
+        return self._problem(law=laws[0], scores=scores, seed=seed, horizon=horizon).families(laws)
+
+    def _problem(self, *, law: ReservoirLaw, scores: Sequence[Score], seed: int, horizon: int | None) -> Problem:
         if self.blocks is None:
             return hold_out(
                 self.experiments.training,

@@ -11,7 +11,7 @@ import typer
 from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.reading import Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_files, said_of_reading
 from echobound.cli.show import committee_facts, print_result
-from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
+from echobound.cli.terminal import AsJson, Quiet, numbers, print_json, progress, words
 
 if TYPE_CHECKING:
     from echobound.data import Record
@@ -90,20 +90,35 @@ def identify(
         typer.Option(help="Without --validation: blocks of the data to score in turn; 0 holds out the end of them."),
     ] = None,
     test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
-    law: Annotated[str | None, typer.Option(help="What is drawn: broad (if not given) or paper.")] = None,
-    order: Annotated[int | None, typer.Option(help="Number of states, instead of the law's.")] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(help="What is drawn: broad (if not given) or paper; both, by commas, are two families."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(help="Number of states, instead of the law's; several, as in 50,100,200, are a family each."),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Violation probability; 0.05 if nothing else is given.")] = None,
     beta: Annotated[float, typer.Option(help="1 - confidence.")] = 1e-7,
-    networks: Annotated[int | None, typer.Option(help="Number of networks; epsilon follows from it.")] = None,
+    networks: Annotated[
+        int | None, typer.Option(help="Number of networks (of each family); epsilon follows from it.")
+    ] = None,
     bound: Annotated[str, typer.Option(help="exact, or explicit as in the paper.")] = "exact",
     stop: Annotated[
         str | None,
         typer.Option(
             help="Stop by a rule, once epsilon is certified: patience:200 (and the last 200 brought no improvement),"
-            " anytime, horizon:100,10000, looks:100,200,400, mixture."
+            " anytime, horizon:100,10000, looks:100,200,400, mixture. Under all but patience, Ctrl-C ends the search"
+            " with a certificate."
         ),
     ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Go on until the best score reaches this; by the rule anytime if none is given."),
+    ] = None,
     discarded: Annotated[int, typer.Option(help="Best networks to set aside in a further statement, settled now.")] = 0,
+    scores: Annotated[str, typer.Option(help="Scores, by commas: fit, rmse, peak. The first selects.")] = "fit,rmse",
+    joint: Annotated[bool, typer.Option("--joint", help="State something about all scores together as well.")] = False,
     washout: Annotated[
         int | None, typer.Option(help="Samples at the start of each record or block that do not count; at most 100.")
     ] = None,
@@ -151,22 +166,26 @@ def identify(
     if law is None:
         chosen.append("law: broad, which draws every hyper-parameter from a wide range, since nothing is known better")
     if epsilon is None and networks is None:
-        when = "settled before the first draw" if stop is None else f"by the rule {stop}"
-        least = "at least " if stop is not None and stop.startswith("patience") else ""
+        rule = stop or ("anytime" if target is not None else None)
+        when = "settled before the first draw" if rule is None else f"by the rule {rule}"
+        least = "at least " if target is not None or (rule or "").startswith("patience") else ""
         chosen.append(f"networks: {least}as many as certify epsilon = 0.05 at beta = {beta:g}, {when}")
     with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
         result = run_identify(
             training,
             read(words(validation)) if validation else None,
             test=read(words(test)) if test else (),
-            law=law or "broad",
-            order=order,
+            law=words(law) if law else "broad",
+            order=None if order is None else numbers(order, "--order"),
             epsilon=epsilon,
             beta=beta,
             networks=networks,
             bound=bound,  # type: ignore[arg-type]  # checked where it is used
             stop=stop,
+            target=target,
             discarded=discarded,
+            scores=words(scores),
+            joint=joint,
             blocks=blocks,
             washout=washout,
             committee=committee,
@@ -194,7 +213,7 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
     if result.committee is not None and result.committee_outcome is not None:
         outcome = result.committee_outcome
         content["committee"] = {
-            **committee_facts(result.committee),
+            **committee_facts(result.committee, result.certificate),
             "scores": outcome.scores,
             "episodes": None if outcome.episodes is None else outcome.episodes.to_dict(),
         }

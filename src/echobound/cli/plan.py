@@ -30,6 +30,10 @@ def plan(
     discarded: Annotated[
         int, typer.Option(help="Best networks that will be set aside, settled now: the threshold is the next one.")
     ] = 0,
+    families: Annotated[
+        int, typer.Option(help="Orders or laws in one campaign, settled now: the networks are those of each.")
+    ] = 1,
+    scores: Annotated[int, typer.Option(help="Scores that something will be stated about, settled now.")] = 1,
     stop: Annotated[
         str | None,
         typer.Option(
@@ -65,13 +69,15 @@ def plan(
     else:
         raise InputError("epsilon, beta and networks were all given: leave one out, and it will be computed")
     given: dict[str, Any] = {"epsilon": epsilon, "beta": beta, "networks": networks, "d": d}
-    given |= {"discarded": discarded, "stop": stop}
+    given |= {"discarded": discarded, "families": families, "scores": scores, "stop": stop}
     result = {"asked": asked, "explicit": explicit, "exact": exact}
     certified = _what_networks_certify(result, beta or "1e-7", program) if asked == "networks" else {}
+    several = _several(asked, given, families, scores)
     promise = {} if stop is None else _promise(_rule(stop, beta, program), epsilon, networks)
     if as_json:
         numbers = {k: float(v) if k in ("epsilon", "beta") and v is not None else v for k, v in given.items()}
-        print_json({**result, **certified, **({"stop": promise} if promise else {}), "given": numbers})
+        more = ({"several": several} if several else {}) | ({"stop": promise} if promise else {})
+        print_json({**result, **certified, **more, "given": numbers})
         return
     from rich.table import Table
 
@@ -84,6 +90,10 @@ def plan(
     for name in ("explicit", "exact"):
         value = f"{result[name]:.12g}" if asked != "networks" else str(result[name])
         table.add_row(name, value, *([f"epsilon = {certified[f'{name}_epsilon']:.12g}"] if certified else []))
+    for entry in several:
+        value = entry[asked]
+        limit = [f"for {entry['words']}"] if certified else []
+        table.add_row(entry["statement"], str(value) if asked == "networks" else f"{value:.12g}", *limit)
     if promise:
         value = promise[asked]
         limit = [f"epsilon = {promise['epsilon']:.12g}, by this rule"] if certified else []
@@ -98,6 +108,43 @@ def _what_networks_certify(result: dict[str, Any], beta: str, program: tuple[int
     from echobound.scenario import epsilon_exact
 
     return {f"{name}_epsilon": epsilon_exact(result[name], beta, *program) for name in ("explicit", "exact")}
+
+
+def _several(asked: str, given: dict[str, Any], families: int, scores: int) -> list[dict[str, Any]]:
+    """What statements about several families or scores need beyond that of the global best, each by the exact bound."""
+    from echobound import scenario
+
+    if families < 1 or scores < 1:
+        raise InputError(f"families and scores are counted from 1 on, got {families} and {scores}")
+    if (families, scores) == (1, 1):
+        return []
+    if (given["d"], given["discarded"], given["stop"]) != (1, 0, None):
+        raise InputError(
+            "several families or scores are for the plain best of N: leave out --d, --discarded and --stop"
+        )
+    if families > 1 and scores > 1:
+        raise InputError("several scores are stated for one family: leave out --families or --scores")
+    wanted = [
+        (families, "own best", f"each of {families} families' own best, all together", False),
+        (scores, "joint", f"the best in one or more of {scores} scores", True),
+        (scores, "separate", f"the best in each of {scores} scores, all together", False),
+    ]
+    found = []
+    for count, name, words, joint in wanted:
+        if count > 1:
+            d, share = (count, 1) if joint else (1, count)
+            found.append({"statement": name, asked: _solved(asked, given, d, share, scenario), "words": words})
+    return found
+
+
+def _solved(asked: str, given: dict[str, Any], d: int, share: int, scenario: Any) -> float:
+    """The number asked for, where beta is shared by so many statements."""
+    if asked == "beta":
+        return min(1.0, share * float(scenario.beta_exact(given["networks"], given["epsilon"], d)))
+    beta = scenario.bounds.as_probability("beta", given["beta"]) / share
+    if asked == "networks":
+        return int(scenario.networks_exact(given["epsilon"], beta, d))
+    return float(scenario.epsilon_exact(given["networks"], beta, d))
 
 
 def _rule(text: str, beta: str | None, program: tuple[int, int]) -> StoppingRule:
@@ -117,5 +164,6 @@ def _promise(rule: StoppingRule, epsilon: str | None, networks: int | None) -> d
 
 
 def _title(given: dict[str, Any]) -> str:
-    shown = {name: value for name, value in given.items() if value is not None and (name, value) != ("discarded", 0)}
+    silent = {"discarded": 0, "families": 1, "scores": 1}
+    shown = {name: value for name, value in given.items() if value is not None and silent.get(name) != value}
     return ", ".join(f"{name} = {value}" for name, value in shown.items())

@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     run: Run,
-    fresh: Annotated[int, typer.Option(help="Fresh networks to draw, beyond those of earlier verifications.")] = 500,
+    fresh: Annotated[
+        int, typer.Option(help="Fresh networks to draw (of each family), beyond those of earlier verifications.")
+    ] = 500,
     workers: Workers = None,
     device: Device = "cpu",
     engine: EngineName = "threads",
@@ -62,7 +64,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
         content["stability"] = folder.model.stability.to_dict()
         content["order"] = folder.model.order
     if folder.committee is not None:
-        content["committee"] = committee_facts(folder.committee)
+        content["committee"] = committee_facts(folder.committee, certificate)
     if len(folder.verification):
         content["verification"] = verification_of(folder)
     if as_json:

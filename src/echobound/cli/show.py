@@ -10,26 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.cli.terminal import console
+from echobound.scenario.statement import titled
 from echobound.scenario.verification import upward
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from echobound.network import Committee
+    from echobound.scenario import Certificate
 
 __all__ = ["committee_facts", "print_result"]
 
 WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
-STATEMENTS = {"stopped": "stopped", "removal": "set aside", "both ends": "both ends", "gain": "more networks"}
+STATEMENTS = {
+    "stopped": "stopped",
+    "removal": "set aside",
+    "families": "families",
+    "joint scores": "all scores",
+    "both ends": "both ends",
+    "gain": "more networks",
+}
 
 
-def committee_facts(committee: Committee) -> dict[str, Any]:
+def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
     from echobound.campaign.outcome import NOT_COVERED
 
-    return {"members": [member.origin["index"] for member in committee.members], "statement": NOT_COVERED}
+    origins = [member.origin for member in committee.members]
+    members = [certificate.position(origin["family"], origin["index"]) for origin in origins]
+    return {"members": members, "statement": NOT_COVERED}
 
 
 def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> None:
@@ -79,7 +90,7 @@ def _distribution(certificate: Mapping[str, Any], scores: NDArray[np.float64], w
     if low == high:
         low, high = panel.limits
     counts, _ = histogram(seen, (low, high), min(width, 72))
-    name = certificate["score"].upper() if certificate["score"] in ("fit", "rmse") else certificate["score"]
+    name = titled(certificate["score"])
     unit = f" {certificate['unit']}" if certificate["unit"] else ""
     text = Text(f"{name} of {len(scores)} networks\n", style="dim")
     for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
@@ -114,9 +125,11 @@ def bars(counts: list[int], rows: int, *, unicode: bool = True) -> list[str]:
 
 def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     certificate, run = content["certificate"], Path(content["run"])
+    families = certificate["families"]
+    each = f", {families[0]['networks']} of each family" if len(families) > 1 else ""
     yield (
         "networks",
-        f"{certificate['networks']}, {certificate['failures']} of them diverged; together they certify"
+        f"{certificate['networks']}{each}, {certificate['failures']} of them diverged; together they certify"
         f" epsilon = {upward(certificate['epsilon_exact'])}"
         f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
     )
@@ -124,7 +137,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield STATEMENTS[statement["kind"]], statement["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
-        yield "picked", f"network {certificate['winner']}{order}"
+        yield "picked", f"network {certificate['winner']}{_of_family(certificate)}{order}"
     yield from _scores(content.get("scores", {}))
     for name, key in (("on test data", "optimism"), ("new episodes", "episodes")):
         if content.get(key):
@@ -149,6 +162,14 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
+
+
+def _of_family(certificate: Mapping[str, Any]) -> str:
+    """Of several families, the one of the picked network."""
+    for statement in certificate["statements"]:
+        if statement["kind"] == "families":
+            return f" ({statement['names'][statement['best']]})"
+    return ""
 
 
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:

@@ -116,6 +116,10 @@ class Problem:
             family=self.family if family is None else family,
         )
 
+    def families(self, laws: Sequence[ReservoirLaw]) -> tuple[Problem, ...]:
+        """The same problem for each of several laws; family k draws from the k-th."""
+        return tuple(replace(self, law=law, family=family) for family, law in enumerate(laws))
+
     def refitted(self, ridge: float) -> Problem:
         """The problem of training on all records, with one ridge: what is left to do once blocks have chosen.
 

@@ -4,7 +4,7 @@ from echobound.network.adaptation import Adaptation
 from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
-from echobound.network.law import ReservoirLaw, broad, get_law, paper
+from echobound.network.law import ReservoirLaw, broad, family_names, get_law, get_laws, paper
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, draw_reservoir
 from echobound.network.response import respond
@@ -21,8 +21,10 @@ __all__ = [
     "Uniform",
     "broad",
     "draw_reservoir",
+    "family_names",
     "from_reservoirpy",
     "get_law",
+    "get_laws",
     "paper",
     "respond",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -26,7 +26,17 @@ from echobound.network.distribution import (
     to_json,
 )
 
-__all__ = ["LONG", "Hyperparameters", "Pattern", "ReservoirLaw", "broad", "get_law", "paper"]
+__all__ = [
+    "LONG",
+    "Hyperparameters",
+    "Pattern",
+    "ReservoirLaw",
+    "broad",
+    "family_names",
+    "get_law",
+    "get_laws",
+    "paper",
+]
 
 Pattern = Literal["diagonals", "random"]
 
@@ -280,3 +290,45 @@ def get_law(law: str | ReservoirLaw, order: int | None = None, samples: int = 0)
     if law == "broad":
         return broad(order, samples)
     raise InputError(f"unknown law {law!r}: known are broad, paper; or give a ReservoirLaw")
+
+
+Laws = str | ReservoirLaw | Sequence[str | ReservoirLaw]
+Orders = int | Sequence[int] | None
+
+
+def get_laws(law: Laws, order: Orders = None, samples: int = 0) -> tuple[ReservoirLaw, ...]:
+    """The laws of a campaign, one for each family: of several laws and several orders, each with each.
+
+    Examples
+    --------
+    >>> [law.order for law in get_laws("paper", [50, 100])]
+    [50, 100]
+    >>> [law.name for law in get_laws(["paper", "broad"])]
+    ['paper', 'broad']
+    """
+    laws = [law] if isinstance(law, str | ReservoirLaw) else list(law)
+    orders = list(order) if isinstance(order, Sequence) else [order]
+    found = tuple(get_law(one, n, samples) for one in laws for n in orders)
+    if not found:
+        raise InputError("at least one law and one order are needed, got an empty list")
+    if len(found) > len({repr(one) for one in found}):
+        raise InputError("the same law or order was given twice: name each once, and draw more networks instead")
+    return found
+
+
+def family_names(laws: Sequence[ReservoirLaw]) -> tuple[str, ...]:
+    """What tells the families of a campaign apart: the order, the law's name, both, or else a number.
+
+    Examples
+    --------
+    >>> family_names([paper(50), paper(100)]), family_names([paper(), broad()])
+    (('order 50', 'order 100'), ('paper', 'broad'))
+    """
+    orders = [None if isinstance(law.order, Distribution) else int(law.order) for law in laws]
+    by_order = [f"order {n}" for n in orders] if None not in orders else []
+    by_both = [law.name if n is None else f"{law.name} of order {n}" for law, n in zip(laws, orders, strict=True)]
+    numbered = [f"law {number}" for number in range(1, len(laws) + 1)]
+    for names in (by_order if len({law.name for law in laws}) == 1 else [law.name for law in laws], by_both, numbered):
+        if names and len(set(names)) == len(laws):
+            break
+    return tuple(names)

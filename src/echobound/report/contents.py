@@ -19,8 +19,8 @@ from echobound.kernels import compiled_dynamics, get_kernel
 from echobound.kernels.base import Rows
 from echobound.kernels.training import scored_outputs
 from echobound.network import Committee, EchoStateNetwork, respond
-from echobound.report.panels import ScorePanel, labelled
-from echobound.scenario import Certificate, DistributionBand, Gain, learning_curve
+from echobound.report.panels import FamilyRange, ScorePanel, labelled
+from echobound.scenario import Certificate, DistributionBand, Families, Gain, learning_curve
 from echobound.scenario.verification import Case
 from echobound.scores import Score, get_score, mean_summary, summary
 
@@ -114,6 +114,12 @@ class RunContents:
         held_out = self._blocks() if self.plan.blocks is not None else self._records("validation")
         return [held_out, *([self._records("test")] if self.folder.experiments.test else [])]
 
+    def named(self, network: EchoStateNetwork) -> str:
+        """A network by its number, with its family where there are several."""
+        position = self.certificate.position(network.origin["family"], network.origin["index"])
+        family = self.certificate.family_name(position)
+        return f"{position} ({family})" if family else str(position)
+
     @property
     def models(self) -> dict[str, EchoStateNetwork | Committee]:
         """What simulates: the picked network and, where there is one, the committee."""
@@ -136,9 +142,11 @@ class RunContents:
 
     def _blocks(self) -> Response:
         """The networks that were scored are gone; they are trained again."""
-        problem, kernel, model = self.folder.problem, get_kernel(), self.folder.model
+        problems, kernel, model = self.folder.problems, get_kernel(), self.folder.model
+        problem = problems[0]
         members = [model] if self.folder.committee is None else list(self.folder.committee.members)
-        outputs = [scored_outputs(kernel, problem, member.origin["index"]) for member in members]
+        origins = [member.origin for member in members]
+        outputs = [scored_outputs(kernel, problems[origin["family"]], origin["index"]) for origin in origins]
         simulated = {"model": outputs[0]} | ({} if len(self.models) == 1 else {"committee": committee_outputs(outputs)})
         lengths, times = np.cumsum([0, *(len(record) for record in problem.records)]), []
         for fold in problem.folds:
@@ -198,9 +206,22 @@ class RunContents:
         return labelled(score.name.upper(), unit)
 
     @cached_property
+    def families(self) -> list[FamilyRange]:
+        """Where the scores of each of several families lie; none of one."""
+        statement = next((s for s in self.certificate.statements if isinstance(s, Families)), None)
+        if statement is None:
+            return []
+        parts = np.split(self.search["scores"][:, 0], np.cumsum(statement.networks)[:-1])
+        named = zip(statement.names, parts, statement.epsilons, strict=True)
+        return [FamilyRange.of(name, scores, self.score.direction, epsilon) for name, scores, epsilon in named]
+
+    @cached_property
     def band(self) -> tuple[Array, Array] | None:
-        """For each rank, limits for the share of all networks that do better, all at once; None for very many."""
-        if not 1 < len(self.search) <= MOST_IN_BAND:
+        """For each rank, limits for the share of all networks that do better, all at once.
+
+        None for very many, and for several families, which are no sample of one law.
+        """
+        if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.laws) > 1:
             return None
         scores = self.search["scores"][:, 0]
         band = DistributionBand.of(scores, beta=self.certificate.beta, direction=self.score.direction)
@@ -210,7 +231,7 @@ class RunContents:
     def learning(self) -> tuple[Array, Array, str] | None:
         """Sizes of a search, the mean best score of each, and in words what more networks would gain."""
         count = len(self.search)
-        if count < 2:
+        if count < 2 or len(self.plan.laws) > 1:
             return None
         scores, score = self.search["scores"][:, 0], self.score
         sizes = np.unique(np.geomspace(1, count, 60).round().astype(int))

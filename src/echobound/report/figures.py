@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from echobound.data.record import Record, Signal
 from echobound.errors import InputError
-from echobound.report.panels import ScorePanel, histogram, labelled, staircase
+from echobound.report.panels import FamilyRange, ScorePanel, histogram, labelled, staircase
 from echobound.scores import fit_per_output
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compare_figure",
     "distribution_figure",
+    "families_figure",
     "learning_figure",
     "networks_figure",
     "outputs_figure",
@@ -269,6 +270,35 @@ def distribution_figure(
     lower.set_xlabel(panel.label, parse_math=False)
     lower.legend(loc="best")
     upper.set_title(title, parse_math=False)
+    return figure
+
+
+@styled
+def families_figure(families: Sequence[FamilyRange], label: str, *, title: str = "") -> Figure:
+    """For each family the best network, the median, and between the quartiles a bar.
+
+    Examples
+    --------
+    >>> family = FamilyRange.of("order 10", np.array([1.0, 2.0, 3.0]), "max", 0.1)
+    >>> [text.get_text() for text in families_figure([family], "FIT (%)").axes[0].get_xticklabels()]
+    ['order 10']
+    """
+    figure = _figure(2.8)
+    ax = figure.subplots()
+    there = [(i, family) for i, family in enumerate(families) if family.best is not None]
+    for name, marker, color in (("best", "o", MODEL), ("median", "_", MEASURED)):
+        points = [(i, getattr(family, name)) for i, family in there]
+        ax.plot(*zip(*points, strict=True), marker, color=color, label=name, zorder=3)
+    for i, family in there:
+        ax.plot(
+            [i, i], np.array([family.low, family.high], dtype=float), color=DOT, lw=6, alpha=0.6, solid_capstyle="butt"
+        )
+    ax.set_xticks(range(len(families)), [family.name for family in families], rotation=30 if len(families) > 6 else 0)
+    for text in ax.get_xticklabels():
+        text.set_parse_math(False)
+    ax.set_ylabel(label, parse_math=False)
+    ax.set_title(title, parse_math=False)
+    ax.legend(loc="best")
     return figure
 
 

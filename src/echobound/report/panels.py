@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from echobound.scenario.verification import Case, violates
 from echobound.scores import Direction
 
-__all__ = ["ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
+__all__ = ["FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -113,6 +113,54 @@ class ScorePanel:
     def line_label(self) -> str:
         """What the threshold is."""
         return f"{self.case} of the search: {self.threshold:.6g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyRange:
+    """Where the scores of one of several families lie, diverged networks left out; None if all diverged.
+
+    Parameters
+    ----------
+    name, networks, failures
+        The family, its networks, and how many of them diverged.
+    best, median, low, high
+        Of the finite scores; low and high are their quartiles.
+    epsilon
+        What is certified of its own best.
+    """
+
+    name: str
+    networks: int
+    failures: int
+    best: float | None
+    median: float | None
+    low: float | None
+    high: float | None
+    epsilon: float
+
+    @classmethod
+    def of(cls, name: str, scores: Array, direction: Direction, epsilon: float) -> FamilyRange:
+        """Look at the scores of a family.
+
+        Examples
+        --------
+        >>> family = FamilyRange.of("order 10", np.array([1.0, 2.0, 3.0, np.inf]), "max", 0.1)
+        >>> family.best, family.median, family.failures
+        (3.0, 2.0, 1)
+        """
+        there = scores[np.isfinite(scores)]
+        low, median, high = (float(q) for q in np.quantile(there, [0.25, 0.5, 0.75])) if len(there) else [None] * 3
+        best = None if not len(there) else float(there.max() if direction == "max" else there.min())
+        return cls(
+            name=name,
+            networks=len(scores),
+            failures=len(scores) - len(there),
+            best=best,
+            median=median,
+            low=low,
+            high=high,
+            epsilon=epsilon,
+        )
 
 
 def thinned(signals: Array, most: int) -> NDArray[np.intp]:

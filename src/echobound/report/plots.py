@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.report.contents import Response
-from echobound.report.panels import ScorePanel, histogram, labelled, staircase, thinned
+from echobound.report.panels import FamilyRange, ScorePanel, histogram, labelled, staircase, thinned
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
     from bokeh.plotting import figure as Figure  # noqa: N812  # a class, in lower case there
 
-__all__ = ["distribution_plot", "learning_plot", "networks_plot", "outputs_plot"]
+__all__ = ["distribution_plot", "families_plot", "learning_plot", "networks_plot", "outputs_plot"]
 
 Array = NDArray[np.float64]
 MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
@@ -154,6 +154,33 @@ def learning_plot(sizes: Array, curve: Array, label: str) -> LayoutDOM:
     dots = plot.scatter("n", "best", source=source, size=5, line_color=None)
     tips = [("networks", "@n{0}"), ("mean best", "@best{%.6g}")]
     _hover(plot, [_painted(dots, fill_color="accent")], tips, mode="vline")
+    return _stack([plot])
+
+
+def families_plot(families: Sequence[FamilyRange], label: str) -> LayoutDOM:
+    """For each family the best network, the median, and between the quartiles a bar."""
+    from bokeh.models import ColumnDataSource
+
+    there = [(i, family) for i, family in enumerate(families) if family.best is not None]
+    columns = {name: [getattr(f, name) for _, f in there] for name in ("name", "best", "median", "low", "high")}
+    values = [value for name in ("best", "median", "low", "high") for value in columns[name]]
+    margin = 0.08 * (max(values) - min(values)) or 1.0
+    plot = _plot(
+        260, _range(-0.5, len(families) - 0.5, "x"), _range(min(values) - margin, max(values) + margin), y=label,
+        x="family", only_x=True,
+    )  # fmt: skip
+    axis: Any = plot.xaxis[0]
+    axis.ticker = list(range(len(families)))
+    axis.major_label_overrides = {i: family.name for i, family in enumerate(families)}
+    if len(families) > 6:
+        axis.major_label_orientation = 0.6
+    source = ColumnDataSource({"i": [i for i, _ in there], **columns})
+    _painted(plot.segment("i", "low", "i", "high", source=source, line_width=7, line_alpha=0.5), line_color="dot")
+    middle = plot.scatter("i", "median", source=source, size=9, marker="dash", line_width=2)
+    best = plot.scatter("i", "best", source=source, size=9, line_color=None)
+    tips = [("family", "@name"), ("best", "@best{%.6g}"), ("median", "@median{%.6g}"),
+            ("quartiles", "@low{%.5g} to @high{%.5g}")]  # fmt: skip
+    _hover(plot, [_painted(best, fill_color="accent"), _painted(middle, line_color="measured")], tips, mode="vline")
     return _stack([plot])
 
 

@@ -125,7 +125,7 @@ def committee(run: RunContents) -> Section | None:
         "The committee, not covered by the certificate",
         {
             "statement": NOT_COVERED,
-            "members": [member.origin["index"] for member in several.members],
+            "members": [run.named(member) for member in several.members],
             "episodes": episodes_of(several, test, run.plan.horizon) if test else None,
         },
     )
@@ -171,6 +171,27 @@ def _networks(run: RunContents, name: str, caption: str, rows: Any, *, testing: 
         plot=lambda: plots.networks_plot(panels, rows["scores"], run.plan.scores, rows["order"]),
         figure=lambda title="": figures.networks_figure(panels, title=title),
     )
+
+
+def families(run: RunContents) -> Section | None:
+    """Of several families: where the scores of each lie, and what is certified of its own best."""
+    if not run.families:
+        return None
+    label = run.label(run.score)
+    drawings: tuple[Drawing, ...] = ()
+    seen = [family for family in run.families if family.best is not None]
+    if seen:
+        said = "; ".join(f"{family.name}: best {family.best:.6g}, median {family.median:.6g}" for family in seen)
+        drawing = Drawing(
+            name="families",
+            caption=f"{label.split(' (')[0]} of each family",
+            summary=f"{said}.",
+            keys=(("accent", "best"), ("measured", "median"), ("dot", "half of the networks")),
+            plot=lambda: plots.families_plot(run.families, label),
+            figure=lambda title="": figures.families_figure(run.families, label, title=title),
+        )
+        drawings = (drawing,)
+    return Section("families", "The families", {"families": run.families, "label": label}, drawings)
 
 
 def distribution(run: RunContents) -> Section | None:
@@ -227,10 +248,10 @@ def model(run: RunContents) -> Section | None:
         "The model",
         {
             "network": network,
-            "winner": run.certificate.winner,
+            "number": run.named(network),
             "hyper": {k: v for k, v in asdict(network.reservoir.hyper).items() if k != "order" and v is not None},
             "records": run.folder.experiments.roles,
-            "law": run.plan.law.to_dict(),
+            "law": network.origin["law"],
         },
     )
 
@@ -264,6 +285,7 @@ def origin(run: RunContents) -> Section:
         "How to derive it again",
         {
             "plan": run.plan.to_dict(),
+            "names": [family["name"] for family in run.plan.families] or [run.plan.laws[0].name],
             "digests": {part: value for part, value in run.certificate.digests.items() if value},
             "provenance": run.certificate.provenance,
             "command": again(run),
@@ -278,10 +300,10 @@ def again(run: RunContents) -> str:
     code = (
         "from echobound import RunFolder, identify;"
         f" old = RunFolder({old}); data, plan = old.experiments, old.plan;"
-        f" new = identify(data.training, data.validation or None, test=data.test, law=plan.law, seed=plan.seed,"
+        f" new = identify(data.training, data.validation or None, test=data.test, law=plan.laws, seed=plan.seed,"
         f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
         f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, stop=plan.stop,"
-        f" discarded=plan.discarded, run={new});"
+        f" target=plan.target, discarded=plan.discarded, joint=plan.joint, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"
@@ -292,6 +314,7 @@ SECTIONS: tuple[Callable[[RunContents], Section | None], ...] = (
     committee,
     search,
     testing,
+    families,
     distribution,
     learning,
     model,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from echobound.campaign import Engine, Ledger, Progress, opened, run_campaign
 from echobound.campaign.folder import is_leftover
+from echobound.campaign.progress import Whole
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json, write_whole
@@ -132,14 +132,13 @@ def reproduce_paper(
     plan = _start(path, data, {"orders": list(orders), "networks": networks, "fresh": fresh, "seed": seed})
     search: dict[int, Rows] = {}
     tests: dict[int, Rows] = {}
-    total, done = len(orders) * (networks + fresh), 0
+    whole = Whole(on_progress, len(orders) * (networks + fresh), measure[0].direction)
     with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger, opened(engine, workers) as crew:
         for n in sorted(orders, reverse=True):  # the long ones first: what is left is then never underestimated
             for stream, size, table in ((SEARCH, networks, search), (VERIFICATION, fresh, tests)):
-                watch = _offset(on_progress, done, total)
                 problem = problems[n].on(stream=stream)
-                table[n] = run_campaign(code, problem, range(size), ledger, engine=crew, on_progress=watch)
-                done += size
+                table[n] = run_campaign(code, problem, range(size), ledger, engine=crew, on_progress=whole)
+                whole.next()
     outcome = Outcome(
         folder=path,
         networks=networks,
@@ -182,13 +181,6 @@ def _start(path: Path, data: PaperData, parameters: dict[str, Any]) -> str:
         raise RunError(f"{path} is not empty and holds no such experiment: nothing was changed; choose another")
     write_json(file, plan)
     return digest(jsonable(plan))
-
-
-def _offset(tell: Callable[[Progress], None] | None, done: int, total: int) -> Callable[[Progress], None] | None:
-    """Progress of one order as part of the whole."""
-    if tell is None:
-        return None
-    return lambda event: tell(dataclasses.replace(event, done=done + event.done, planned=total))
 
 
 def _result(order: int, rows: Rows, fresh: Rows) -> OrderResult:

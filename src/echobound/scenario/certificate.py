@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import (
+    as_probability,
     beta_exact,
     epsilon_exact,
     log_beta_exact,
@@ -28,7 +29,8 @@ from echobound.scenario.verification import goodness, upward
 __all__ = ["Certificate", "WorstCase", "certify", "ranking", "schema", "select"]
 
 SCHEMA_VERSION = 1
-OF_SCORES = ("stopped", "removal", "both ends", "gain")
+FEW = 5  # families that are named in a sentence
+OF_SCORES = ("stopped", "removal", "families", "joint scores", "both ends", "gain")
 NOT_STATED = (
     "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
     " how well the model does on other data must be tested on other data.",
@@ -47,6 +49,10 @@ NOT_STATED_OF_STOPPING_AT_WILL = (
     "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
     " verification by fresh networks compares with a number settled beforehand.",
 )
+NOT_STATED_OF_FAMILIES = (
+    "It covers the best of all families. Of each family's own best, the statement on families speaks.",
+    "Networks are numbered family after family; the families are those of a list that was settled beforehand.",
+)
 NOT_STATED_OF_COMMITTEES = (
     "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
 )
@@ -63,7 +69,8 @@ class WorstCase:
     diverged
         Whether it did.
     divergence_bound
-        Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges.
+        Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges; of
+        several families, whichever it is drawn from.
     statement
         In plain words.
     """
@@ -121,6 +128,24 @@ class Certificate:
     provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
+    def each(self) -> int:
+        """Networks of the smallest family: whatever is certified, so many certify it."""
+        return min(int(family["networks"]) for family in self.families)
+
+    def position(self, family: int, index: int) -> int:
+        """The number that a network has here, family after family; of one family, its index."""
+        return sum(int(one["networks"]) for one in self.families[:family]) + index
+
+    def family_name(self, position: int) -> str:
+        """Which of several families a network belongs to; empty of one."""
+        end = 0
+        for family in self.families if len(self.families) > 1 else ():
+            end += int(family["networks"])
+            if position < end:
+                return str(family["name"])
+        return ""
+
+    @property
     def stopped(self) -> Stopped | None:
         """What the stopping rule says, if the number of networks was not settled beforehand."""
         return next((statement for statement in self.statements if isinstance(statement, Stopped)), None)
@@ -173,18 +198,27 @@ class Certificate:
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
 
+        Parameters
+        ----------
+        scores
+            Those of the first score, or a table with a column for each: what is said of several is then derived too.
+        path
+            What to call the certificate.
+
         Raises
         ------
         DamagedFile
             Naming the first field that does not follow.
         """
-        if scores is not None and len(np.atleast_1d(scores)) != self.networks:
-            raise DamagedFile(path, "networks", f"{len(np.atleast_1d(scores))} have scores, {self.networks} are stated")
+        table = None if scores is None else np.atleast_1d(np.asarray(scores, dtype=np.float64))
+        first = table if table is None or table.ndim == 1 else table[:, 0]
+        if first is not None and len(first) != self.networks:
+            raise DamagedFile(path, "networks", f"{len(first)} have scores, {self.networks} are stated")
         try:
             derived = _derive(self)
-            if scores is not None:
+            if first is not None:
                 derived = certify(
-                    scores,
+                    first,
                     score=self.score,
                     direction=self.direction,
                     unit=self.unit,
@@ -205,8 +239,11 @@ class Certificate:
         for name in ours:
             if ours[name] != theirs[name]:
                 raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
-        for statement in self.statements if scores is not None else ():
-            statement.check(scores, path=path)
+        for statement in self.statements if table is not None else ():
+            if not statement.of_all_scores:
+                statement.check(first, path=path)
+            elif table is not None and table.ndim == 2:
+                statement.check(table, path=path)
 
 
 def certify(
@@ -241,10 +278,14 @@ def certify(
         again on all of them); None for validation data of their own.
     epsilon, beta, bound
         What is claimed, and by which bound.
-    law, seed, digests, families
+    law, seed, digests
         From what the networks were drawn, and fingerprints of data, plan, ledger and model.
+    families
+        Where there are several: ``family``, ``name``, ``networks`` and ``law`` of each, their scores one after the
+        other. What is certified then holds for a new network of whichever of them.
     statements
-        What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `BothEnds`, `Gain`.
+        What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `Families`,
+        `JointScores`, `BothEnds`, `Gain`.
     provenance
         Where and when; not part of what is certified.
 
@@ -294,12 +335,20 @@ def certify(
         ),
         law=law,
         seed=int(seed),
-        families=tuple(families) or ({"family": 0, "networks": count},),
+        families=_with_failures(families, failed) or ({"family": 0, "networks": count},),
         digests=digests,
         statements=tuple(statements),
         provenance=provenance or {},
     )
     return _derive(draft)
+
+
+def _with_failures(families: Sequence[Mapping[str, Any]], failed: NDArray[np.bool_]) -> tuple[Mapping[str, Any], ...]:
+    """Each of several families with the number of its networks that diverged."""
+    if len(families) < 2:
+        return tuple(families)
+    parts = np.split(failed, np.cumsum([family["networks"] for family in families])[:-1])
+    return tuple({**family, "failures": int(part.sum())} for family, part in zip(families, parts, strict=True))
 
 
 def _derive(draft: Certificate) -> Certificate:
@@ -315,9 +364,12 @@ def _derive(draft: Certificate) -> Certificate:
         required = at_will.networks(epsilon)
     else:
         required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
-    if n < required:
+    if sum(family.get("networks", 0) for family in draft.families) != n:
+        raise InputError(f"the families do not have {n} networks in all")
+    each = draft.each
+    if each < required:
         raise InputError(
-            f"{n} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
+            f"{each} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
             f" {draft.bound if at_will is None else at_will.kind} bound"
         )
     indices = {draft.worst.index} | ({draft.winner} if draft.winner is not None else set())
@@ -325,17 +377,15 @@ def _derive(draft: Certificate) -> Certificate:
         raise InputError(f"winner, worst, failures or seed cannot come from {n} networks")
     if draft.blocks is not None and draft.blocks < 2:
         raise InputError(f"blocks are scored in turn, so there are at least 2 of them, got {draft.blocks}")
-    if sum(family.get("networks", 0) for family in draft.families) != n:
-        raise InputError(f"the families do not have {n} networks in all")
     return replace(
         draft,
         kind="best",
         rule="fixed" if rule is None else rule.kind,
         rank=1,
         networks_required=required,
-        epsilon_exact=epsilon_exact(n, beta) if at_will is None else at_will.epsilon(n),
-        beta_exact=beta_exact(n, epsilon) if at_will is None else beta,
-        log10_beta_exact=(log_beta_exact(n, epsilon) if at_will is None else math.log(beta)) / math.log(10),
+        epsilon_exact=epsilon_exact(each, beta) if at_will is None else at_will.epsilon(n),
+        beta_exact=beta_exact(each, epsilon) if at_will is None else beta,
+        log10_beta_exact=(log_beta_exact(each, epsilon) if at_will is None else math.log(beta)) / math.log(10),
         status="all diverged" if draft.winner is None else "certified",
         statement=_statement(draft),
         not_stated=_not_stated(draft),
@@ -355,6 +405,8 @@ def _require_of_the_same(draft: Certificate) -> None:
     for statement in draft.statements:
         for name in ("networks", "beta", "score", "direction", "unit", "horizon", "blocks"):
             ours, theirs = getattr(draft, name), getattr(statement, name, getattr(draft, name))
+            if isinstance(theirs, tuple):  # one number for each family
+                ours = tuple(family.get("networks") for family in draft.families)
             if ours != theirs:
                 raise InputError(f"{name} is {ours!r}, but {theirs!r} in the statement {statement.kind!r}")
 
@@ -399,7 +451,7 @@ def schema() -> dict[str, Any]:
 
 
 def _statement(draft: Certificate) -> str:
-    start = f"With confidence 1 - {draft.beta:g}, a new network drawn and trained in the same way"
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}drawn and trained in the same way"
     if draft.winner is None:
         return (
             f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
@@ -411,18 +463,28 @@ def _statement(draft: Certificate) -> str:
     )
 
 
+def _whichever(draft: Certificate) -> str:
+    """From which of several families."""
+    if len(draft.families) == 1:
+        return ""
+    names = [str(family.get("name")) for family in draft.families]
+    listed = f" ({', '.join(names)})" if len(names) <= FEW else ""
+    return f"of whichever of the {len(names)} families{listed} "
+
+
 def _not_stated(draft: Certificate) -> tuple[str, ...]:
     of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
     of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
     rule = _rule(draft)
     of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
-    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_stopping)
+    of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
+    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
     settled = "number of networks" if rule is None else "stopping rule"
     return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
 
 
 def _worst(draft: Certificate) -> WorstCase:
-    start = f"With confidence 1 - {draft.beta:g}, a new network"
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}".rstrip()
     rule = _rule(draft)
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
         # A count of failures has no limit that holds at all n together: none is claimed.
@@ -432,7 +494,7 @@ def _worst(draft: Certificate) -> WorstCase:
         )
         return replace(draft.worst, divergence_bound=None, statement=said)
     if draft.worst.diverged:
-        bound = epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
+        bound = _divergence_bound(draft)
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
@@ -441,6 +503,14 @@ def _worst(draft: Certificate) -> WorstCase:
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
+
+
+def _divergence_bound(draft: Certificate) -> float:
+    """Clopper-Pearson; each of several families has its share of beta, and the largest of their limits counts."""
+    if len(draft.families) == 1:
+        return epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
+    share = as_probability("beta", draft.beta) / len(draft.families)
+    return max(epsilon_exact(family["networks"], share, d=family["failures"] + 1) for family in draft.families)
 
 
 def _digest(identity: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, epsilon_exact
-from echobound.scenario.statement import Scoring, Statement
+from echobound.scenario.statement import Scoring, Statement, titled
 from echobound.scenario.verification import goodness
 
 __all__ = [
@@ -213,7 +213,7 @@ class Gain(Statement):
     def words(self) -> str:
         """The estimate in plain words."""
         times = {2: "Twice as many", 10: "Ten times more"}.get(self.factor, f"{self.factor} times more")
-        name = self.score.upper() if self.score in ("fit", "rmse") else self.score
+        name = titled(self.score)
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
         chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_short(self.last_decade, 2)})"

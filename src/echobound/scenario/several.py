@@ -9,12 +9,13 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, as_probability, epsilon_exact, networks_exact
 from echobound.scenario.certificate import select
-from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered, titled
 from echobound.scenario.verification import confidence, upward
 
 __all__ = ["Families", "JointScores", "networks_families", "networks_joint", "networks_separate", "spent_beta"]
@@ -136,13 +137,21 @@ class Families(ScoreStatement):
                 f"All networks of {count} families diverged. {self.start}, a new network of whichever family gives a"
                 f" finite score with probability at most {upward(self.epsilon)}."
             )
-        own = "; ".join(f"{name} {upward(value)}" for name, value in zip(self.names, self.epsilons, strict=True))
+        unit = f" {self.unit}" if self.unit else ""
+        bests = ", ".join(
+            f"{name} {'none, all diverged' if value is None else f'{value:.6g}{unit}'}"
+            for name, value in zip(self.names, self.thresholds, strict=True)
+        )
+        if len(set(self.networks)) == 1:
+            own = upward(self.epsilons[0])
+        else:
+            own = "; ".join(f"{name} {upward(value)}" for name, value in zip(self.names, self.epsilons, strict=True))
         return (
-            f"The best of all is in family {self.names[self.best]}. {self.start}, a new network of whichever of the"
+            f"The best of all is in family {self.names[self.best]!r}. {self.start}, a new network of whichever of the"
             f" {count} families beats it with probability at most {upward(self.epsilon)}. {self.start}, a new network"
             f" whose family is drawn with the shares of the search beats it with probability at most"
-            f" {upward(self.epsilon_mixture)}. {self.start}, a new network of a family beats that family's own best"
-            f" with probability at most: {own}; all {count} together."
+            f" {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count} together,"
+            f" a new network of a family beats that family's own best with probability at most {own}."
         )
 
     @classmethod
@@ -166,8 +175,13 @@ class Families(ScoreStatement):
         )
 
     def again(self, *data: Any) -> Families:
-        """The statement from the scores of each family, by name."""
-        return Families.of(*data, beta=self.beta, **self.scoring)
+        """The statement from the scores of all networks, family after family."""
+        (scores,) = data
+        values = np.asarray(scores, dtype=np.float64)
+        if len(values) != sum(self.networks):
+            raise InputError(f"{sum(self.networks)} networks need as many scores, got {len(values)}")
+        parts = np.split(values, np.cumsum(self.networks)[:-1])
+        return Families.of(dict(zip(self.names, parts, strict=True)), beta=self.beta, **self.scoring)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +199,7 @@ class JointScores(Statement):
     """
 
     kind = "joint scores"
+    of_all_scores = True
     derived = ("epsilon_joint", "epsilon_separate")
 
     beta: float
@@ -217,7 +232,7 @@ class JointScores(Statement):
     def words(self) -> str:
         """The statement in plain words."""
         limits = ", ".join(
-            f"{name} {'any' if value is None else f'{value:.6g}'}"
+            f"{titled(name)} {'any' if value is None else f'{value:.6g}'}"
             for name, value in zip(self.names, self.thresholds, strict=True)
         )
         start = f"With confidence 1 - {confidence(self.beta)}, a new network drawn and trained in the same way"
@@ -255,5 +270,10 @@ class JointScores(Statement):
         )
 
     def again(self, *data: Any) -> JointScores:
-        """The statement from the values of each score, by name."""
-        return JointScores.of(*data, beta=self.beta, directions=self.directions)
+        """The statement from a table of all scores, a row for each network."""
+        (table,) = data
+        values = np.asarray(table, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != len(self.names):
+            raise InputError(f"a table with {len(self.names)} scores is needed, got an array of shape {values.shape}")
+        named = dict(zip(self.names, values.T, strict=True))
+        return JointScores.of(named, beta=self.beta, directions=self.directions)

@@ -22,7 +22,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_probability
 from echobound.scenario.verification import Case, confidence, downward, goodness, upward
 
-__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "ordered", "scored", "where"]
+__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "ordered", "scored", "titled", "where"]
 
 
 class Scoring(TypedDict, total=False):
@@ -53,6 +53,7 @@ class Statement:
 
     kind: ClassVar[str] = ""
     derived: ClassVar[tuple[str, ...]] = ()
+    of_all_scores: ClassVar[bool] = False  # whether its data are a table of all scores, not those of the first alone
     _kinds: ClassVar[dict[str, type[Statement]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -186,9 +187,20 @@ class Scored(Protocol):
     def blocks(self) -> int | None: ...
 
 
+def titled(score: str) -> str:
+    """A score as it is called in a sentence.
+
+    Examples
+    --------
+    >>> titled("fit"), titled("peak"), titled("my own")
+    ('FIT', 'peak error', 'my own')
+    """
+    return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
+
+
 def scored(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
-    name = draft.score.upper() if draft.score in ("fit", "rmse") else draft.score
+    name = titled(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
     if draft.blocks is not None:
         return f"a mean {name}{ahead}"

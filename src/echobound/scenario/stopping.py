@@ -61,6 +61,11 @@ class StoppingRule(Statement):
     def __post_init__(self) -> None:
         as_probability("beta", self.beta)
 
+    @property
+    def final(self) -> int | None:
+        """Number of networks beyond which nothing more is certified; None if there is none."""
+        return None
+
     def epsilon(self, networks: int) -> float:
         """What is certified if the rule stops at this many networks; 1.0 where it certifies nothing."""
         raise NotImplementedError
@@ -248,6 +253,11 @@ class Looks(StoppingRule):
         gaps = [1 - before / after for before, after in zip(self.looks[:-1], self.looks[1:], strict=True)]
         return _share(self.beta, lambda x: 1 - sum(math.expm1(x * gap) for gap in gaps))
 
+    @property
+    def final(self) -> int:
+        """The last look."""
+        return self.looks[-1]
+
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks: the violation probability only shrinks, so the last look holds."""
         passed = [n for n in self.looks if n <= as_count("networks", networks)]
@@ -295,6 +305,11 @@ class Horizon(StoppingRule):
     def share(self) -> float:
         """The beta that is used up at each n."""
         return _share(self.beta, lambda x: 1 - x * math.log(self.last / self.first))
+
+    @property
+    def final(self) -> int:
+        """The last number of networks."""
+        return self.last
 
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks."""
