@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples
 from echobound.campaign import Ledger, rows_digest
 from echobound.campaign.plan import Bound
 from echobound.campaign.provenance import provenance
+from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.experiments import seed_of
 from echobound.estimators.folder import SearchFolder, said_of
@@ -133,6 +134,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"one score is needed to pick by, got scoring={self.scoring!r}")
         training, held = _parts(X, y, self.validation)
         seed = seed_of(self.random_state)
+        draw_key(seed, SEARCH, 0, 0)  # or it is refused here: within a draw it would count as a failure
         trials = Trials(
             self.estimator, drawn, seed, check_scoring(self.estimator, scoring=self.scoring), training, held
         )
@@ -220,11 +222,6 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Decision function of the best draw."""
         return best_of(self).decision_function(X)
 
-    @_best_has("transform")
-    def transform(self, X: ArrayLike) -> Any:
-        """What the best draw makes of the rows."""
-        return best_of(self).transform(X)
-
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Score of the best draw on other data."""
         best = best_of(self)
@@ -234,7 +231,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
         tags.classifier_tags, tags.target_tags = inner.classifier_tags, inner.target_tags
-        tags.transformer_tags, tags.input_tags = inner.transformer_tags, inner.input_tags
+        tags.input_tags = inner.input_tags
         return tags
 
 

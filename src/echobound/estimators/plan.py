@@ -175,7 +175,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     """All parameters of an estimator that have an influence, and its class."""
     parameters = estimator.get_params(deep=True)
     kept = {name: value for name, value in parameters.items() if name.rpartition("__")[2] not in NO_INFLUENCE}
-    return {"": described(estimator), **{name: described(kept[name]) for name in sorted(kept)}}
+    return {"class": described(estimator), **{name: described(kept[name]) for name in sorted(kept)}}
 
 
 def packages_of(estimator: Any) -> dict[str, str]:
