@@ -24,12 +24,13 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 import echobound.estimators.random_states as random_states
@@ -128,7 +129,7 @@ class Keeping(Chance):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (Ridge(random_state=0), "Ridge has random_state=0, so that all draws would share it: leave it None"),
+        (Ridge(random_state=0), "Ridge has random_state=0, so that all draws would share it: set it to None"),
         (Tape(random_state=np.random.RandomState(0)), "Tape has random_state=RandomState"),
         (make_pipeline(StandardScaler(), Tape(3)), "Pipeline has tape__random_state=3"),
         (make_pipeline(GaussianRandomProjection(1, random_state=1), Tape()), "projection__random_state=1"),
@@ -204,9 +205,44 @@ class InPlace(Chance):
         return super().fit(X, y)
 
 
+class Counting(Chance):
+    """Random, but not by its random state, nor by any generator."""
+
+    count = 0
+
+    def fit(self, X, y=None):
+        Counting.count += 1
+        self.value_ = float(Counting.count)
+        return self
+
+
+class Seeding(Chance):
+    """Seeds the global generator by its random state, as many do: then all is determined by it."""
+
+    def fit(self, X, y=None):
+        np.random.seed(self.random_state.randint(2**31))  # noqa: NPY002
+        self.value_ = np.random.random_sample()  # noqa: NPY002
+        return self
+
+
+def test_randomness_from_elsewhere_is_refused():
+    shuffled = GridSearchCV(DecisionTreeRegressor(), {"max_depth": [1, 2]}, cv=ShuffleSplit(2))
+    for estimator in (Global(), shuffled):
+        with pytest.raises(InputError, match="draws from the global generator of NumPy or Python"):
+            CertifiedSearch(estimator, networks=5, beta=0.5).fit(*rows_of())
+    CertifiedSearch(shuffled.set_params(cv=ShuffleSplit(2, random_state=0)), networks=5, beta=0.5).fit(*rows_of())
+    state = np.random.get_state()  # noqa: NPY002
+    assert len(set(CertifiedSearch(Seeding(), networks=5, beta=0.5).fit(*rows_of()).results_["score"])) == 5
+    np.random.set_state(state)  # noqa: NPY002
+
+
+def test_what_scikit_learn_has_no_more_is_not_drawn():
+    assert random_states.drawn_parameters(make_pipeline(Tape("deprecated"), Tape())) == ["tape-2__random_state"]
+
+
 def test_a_draw_must_be_determined_by_its_state(tmp_path):
     with pytest.raises(InputError, match=r"draw 0 scored .* an estimator must be determined by its random_state alone"):
-        CertifiedSearch(Global(), networks=5, beta=0.5).fit(*rows_of())
+        CertifiedSearch(Counting(), networks=5, beta=0.5).fit(*rows_of())
     Learning.seen = 0
     with pytest.raises(InputError, match=r"draw 11 scored .* what it keeps between fits"):
         CertifiedSearch(Learning(), networks=12, beta=0.5, run=tmp_path / "run").fit(*rows_of())
@@ -566,10 +602,10 @@ def test_statements_are_those_of_the_plan(options, kinds, tmp_path):
 CAMPAIGNS = 200
 
 
-def campaigns():
+def campaigns(count):
     """Search and fresh scores of one seed for each campaign, the search by `CertifiedSearch` itself."""
     X, y = rows_of(4)
-    for seed in range(CAMPAIGNS):
+    for seed in range(count):
         search = CertifiedSearch(Chance(), networks=NETWORKS, beta=0.05, random_state=seed).fit(X, y)
         fresh = [draw_estimator(Chance(), seed, i, VERIFICATION).fit(X, y).score(X, y) for i in range(NETWORKS)]
         yield search.results_["score"], np.array(fresh)
@@ -582,7 +618,7 @@ def p_values(found):
 
 
 def test_violations_follow_the_exact_law():
-    found = list(campaigns())
+    found = list(campaigns(CAMPAIGNS))
     by_count, by_miss = p_values(found)
     assert by_count > LEVEL
     assert by_miss > LEVEL
@@ -597,6 +633,6 @@ def test_mutant_states_come_back_every_few_draws(monkeypatch):
             f"echobound.estimators.{module}.draw_key",
             lambda seed, stream, family, index: true(seed, stream, family, index % 15 if stream == SEARCH else index),
         )
-    by_count, by_miss = p_values(list(campaigns()))
+    by_count, by_miss = p_values(list(campaigns(CAMPAIGNS // 2)))
     assert by_count < LEVEL
     assert by_miss < LEVEL

@@ -55,8 +55,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator
         With one or more parameters ``random_state`` at any depth, all None: they are what is drawn. What would make
-        draws depend on each other is refused: a fixed random state, ``warm_start``, a cache, a frozen estimator, data
-        changed in place, and an estimator that scores differently when the same draw is made twice.
+        draws depend on each other is refused: a fixed random state, ``warm_start``, a cache, a frozen estimator, a
+        global generator, data changed in place, and another score when the same draw is made again.
     epsilon, beta, networks, bound, stop, discarded
         As in `identify`.
     scoring
@@ -66,7 +66,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     random_state
         Seed of the draws.
     n_jobs
-        Draws fitted at the same time, as in scikit-learn; no influence on the result.
+        Draws fitted at the same time, as in scikit-learn; no influence on the result beyond rounding.
     run
         Folder to record the search in, see `SearchFolder`; an interrupted one of the same plan goes on.
 

@@ -70,13 +70,14 @@ def drawn_parameters(estimator: Any) -> list[str]:
     >>> drawn_parameters(MLPRegressor(random_state=3))
     Traceback (most recent call last):
         ...
-    echobound.errors.InputError: MLPRegressor has random_state=3, so that all draws would share it: leave it None, it is
-    drawn
+    echobound.errors.InputError: MLPRegressor has random_state=3, so that all draws would share it: set it to None, it
+    is drawn
     """
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in ("get_params", "fit")):
         raise InputError(f"an estimator with get_params and fit is needed, got {estimator!r}"[:200])
     what, parameters = type(estimator).__name__, estimator.get_params(deep=True)
-    names = sorted(name for name in parameters if _last(name) == "random_state")
+    # A text stands where scikit-learn has a parameter no more: "deprecated".
+    names = sorted(n for n, value in parameters.items() if _last(n) == "random_state" and not isinstance(value, str))
     if not names:
         raise InputError(f"{what} has no parameter random_state, at no depth: there is nothing to draw")
     for name, value in sorted(parameters.items()):
@@ -98,7 +99,8 @@ def _last(name: str) -> str:
 def _refusal(name: str, value: Any) -> str | None:
     """Why a parameter cannot be part of a draw; None if it can."""
     if name == "random_state":
-        return None if value is None else "so that all draws would share it: leave it None, it is drawn"
+        unset = value is None or isinstance(value, str)
+        return None if unset else "so that all draws would share it: set it to None, it is drawn"
     if name == "warm_start" and value:
         return "so that a fit may begin where another ended: draws must not know of each other, set it to False"
     if name == "memory" and (isinstance(value, str | Path) or hasattr(value, "cache")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,11 +89,19 @@ def run_trials(trials: Trials, plan: SearchPlan, ledger: Ledger, n_jobs: int | N
 
 
 def _probe(trials: Trials, ledger: Ledger) -> dict[int, str]:
-    """Make the first draw twice, or once if the ledger has it: it must score the same, and leave the data alone."""
-    before, (first, why) = trials.data, trials.row(0)
-    recorded = ledger.rows(indices=range(1))
-    other = recorded if len(recorded) else trials.row(0)[0]
-    if trials.data != before:
+    """Make the first draw twice, or once if the ledger has it: the same must come out, and nothing else may change."""
+    data, before = trials.data, _global_state()
+    first, why = trials.row(0)
+    other, between = ledger.rows(indices=range(1)), _global_state()
+    if not len(other):
+        other, _ = trials.row(0)
+        # Whoever seeds a global generator from the random state leaves it twice in the same state, and that is fine.
+        if before != between != _global_state():
+            raise InputError(
+                "this estimator draws from the global generator of NumPy or Python, not from its random_state alone:"
+                " give a random_state to every part that takes one, such as a shuffling splitter"
+            )
+    if trials.data != data:
         raise InputError(
             "this estimator changes the data in place, so that a draw would see what another left: let it copy them"
             " (copy=True, copy_X=True)"
@@ -99,6 +109,11 @@ def _probe(trials: Trials, ledger: Ledger) -> dict[int, str]:
     require_same(0, float(other["scores"][0, 0]), float(first["scores"][0, 0]))
     ledger.append(first, place=here(), **ORIGIN)
     return {} if why is None else {0: why}
+
+
+def _global_state() -> bytes:
+    """What the generators remember that belong to nobody."""
+    return pickle.dumps((np.random.get_state(legacy=False), random.getstate()))  # noqa: NPY002 (only looked at)
 
 
 def require_same(index: int, before: float, now: float) -> None:
