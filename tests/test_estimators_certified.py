@@ -21,14 +21,14 @@ from docs_blocks import this_tree
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
@@ -492,10 +492,10 @@ def test_a_killed_search_goes_on(tmp_path):
     [
         ({"networks": 13}, "networks, epsilon"),
         ({"random_state": 1}, "seed"),
-        ({"estimator": RandomForestRegressor(4)}, "estimator, parameters"),
+        ({"estimator": RandomForestRegressor(4)}, "parameters"),
+        ({"estimator": ExtraTreesRegressor(3)}, "estimator, parameters"),
         ({"validation": 0.5}, "rows, data"),
         ({"scoring": "r2"}, "score"),
-        ({"estimator": RandomForestRegressor(3, n_jobs=2)}, "estimator"),
     ],
 )
 def test_a_folder_of_another_plan_is_refused(tmp_path, change, named):
@@ -506,6 +506,29 @@ def test_a_folder_of_another_plan_is_refused(tmp_path, change, named):
     with pytest.raises(RunError, match=rf"another plan \(other {named}\): nothing was changed"):
         CertifiedSearch(**{**options, **change}).fit(X, y)
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+
+
+class Scorer:
+    """A score without a name, as Python shows it with its address."""
+
+    def __call__(self, estimator, X, y):
+        return estimator.score(X, y)
+
+
+def test_what_has_no_influence_is_not_part_of_the_plan(tmp_path):
+    def search(**options):  # functions and objects are others each time, as in another process
+        def halved(X):
+            return X / 2
+
+        forest = RandomForestRegressor(3, **options)
+        model = make_pipeline(FunctionTransformer(halved), forest)
+        return CertifiedSearch(model, networks=6, beta=0.3, scoring=Scorer(), run=tmp_path / "run").fit(*rows_of(60))
+
+    assert search().certificate_ == search(n_jobs=2, verbose=0).certificate_
+    law = SearchFolder(tmp_path / "run").certificate.law
+    assert law["estimator"] == "sklearn.pipeline.Pipeline"
+    assert law["parameters"]["randomforestregressor__n_estimators"] == 3
+    assert "0x" not in json.dumps(law)
 
 
 def test_other_data_and_other_folders_are_refused(tmp_path):

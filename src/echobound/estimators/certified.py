@@ -22,7 +22,7 @@ from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.experiments import seed_of
 from echobound.estimators.folder import SearchFolder, said_of
-from echobound.estimators.plan import SearchPlan, packages_of, parameters_of, settle
+from echobound.estimators.plan import SearchPlan, described, packages_of, parameters_of, settle, shown
 from echobound.estimators.random_states import drawn_parameters
 from echobound.estimators.search import best_of, results_of
 from echobound.estimators.trials import Trials, require_same, run_trials
@@ -141,7 +141,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         # Everything is settled before the first draw.
         plan = SearchPlan(
-            estimator=repr(self.estimator),
+            estimator=described(self.estimator),
             parameters=parameters_of(self.estimator),
             drawn=tuple(drawn),
             packages=packages_of(self.estimator),
@@ -255,4 +255,4 @@ def _given(X: Any, y: Any) -> tuple[Any, ...]:
 
 
 def _name(scoring: Any) -> str:
-    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", None) or repr(scoring))
+    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", None) or shown(scoring))

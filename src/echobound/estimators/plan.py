@@ -17,7 +17,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.scenario import Statement, StoppingRule
 
-__all__ = ["SearchPlan", "content_of", "described", "packages_of", "parameters_of", "settle"]
+__all__ = ["SearchPlan", "content_of", "described", "packages_of", "parameters_of", "settle", "shown"]
 
 SCHEMA = 1
 KIND = "estimator"
@@ -32,7 +32,7 @@ class SearchPlan:
     Parameters
     ----------
     estimator, parameters, drawn, packages
-        What is drawn: the estimator in short, all its parameters, which of them are random states, and the versions of
+        What is drawn: the estimator's class, all its parameters, which of them are random states, and the versions of
         the packages it comes from: a run does not go on with others.
     seed, score, rows, data
         How: seed of the draws, name of the score, numbers of rows for training and scoring, digest of the data.
@@ -168,14 +168,19 @@ def described(value: Any, depth: int = 0) -> Any:
         return name
     if vars_of := getattr(value, "__dict__", None):
         return {"class": name, **{str(key): described(item, depth + 1) for key, item in vars_of.items()}}
+    return shown(value)
+
+
+def shown(value: Any) -> str:
+    """As Python shows it, but for the address in memory, which is another one in every process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
-    """All parameters of an estimator that have an influence, and its class."""
+    """All parameters of an estimator that have an influence."""
     parameters = estimator.get_params(deep=True)
     kept = {name: value for name, value in parameters.items() if name.rpartition("__")[2] not in NO_INFLUENCE}
-    return {"class": described(estimator), **{name: described(kept[name]) for name in sorted(kept)}}
+    return {name: described(kept[name]) for name in sorted(kept)}
 
 
 def packages_of(estimator: Any) -> dict[str, str]:
