@@ -28,6 +28,11 @@ PYTHON = {
         "echobound.scenario",
         "Numbers in, statements out: these functions know nothing of networks.",
     ),
+    "estimators": (
+        "Estimators",
+        "echobound.estimators",
+        "The same, the scikit-learn way, and the certified search over any estimator with a random state.",
+    ),
     "plants": ("Plants", "echobound.plants", "Simulated plants and the signals that excite them."),
     "scores": ("Scores", "echobound.scores", "Pure functions of (measured, simulated), and their registry."),
     "errors": (

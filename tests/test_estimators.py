@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
-from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -45,6 +45,9 @@ def signals(rows=400, phase=0.0, outputs=1):
             IN_TIME_ORDER | dict.fromkeys(["check_positive_only_tag_during_fit", "check_estimators_nan_inf"], CONSTANT),
         ),
         (CertifiedSearch(SGDRegressor(), networks=3, beta=0.5), {}),
+        (CertifiedSearch(SGDClassifier(), networks=3, beta=0.5), {}),
+        (CertifiedSearch(make_pipeline(StandardScaler(), SGDRegressor()), networks=3, beta=0.5), {}),
+        (CertifiedSearch(GaussianMixture(2), networks=3, beta=0.5), {}),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -168,37 +171,30 @@ def test_whole_experiments_can_be_held_out():
             search.set_params(validation=wrong).fit(X, y, groups=groups)
 
 
-def test_certified_search_over_any_estimator():
-    X, y = signals(160)
-    search = CertifiedSearch(
-        MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", max_iter=2000), networks=8, beta=0.2
-    ).fit(X, y)
-    chosen = search.results_["random_state"][search.best_index_]
-    by_hand = MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", max_iter=2000, random_state=chosen).fit(
-        X[:120], y[:120]
-    )
-    assert search.best_score_ == pytest.approx(by_hand.score(X[120:], y[120:]), rel=1e-12)
-    assert search.certificate_.epsilon == pytest.approx(1 - 0.2 ** (1 / 8))
-    assert len(set(search.results_["random_state"])) == 8
+def test_the_search_stops_by_a_rule():
+    X, y = signals()
+    search = EchoStateSearch(law="paper", order=5, epsilon=0.3, beta=0.1, stop="patience:12", discarded=2, washout=40)
+    search.fit(X, y)
+    stopped = search.certificate_.stopped
+    assert stopped.rule.draws == 12
+    assert len(search.results_["score"]) == stopped.networks >= search.best_index_ + 1 + 12
+    assert {statement.kind for statement in search.certificate_.statements} >= {
+        "stopped",
+        "removal",
+        "both ends",
+        "gain",
+    }
     search.certificate_.check(search.results_["score"])
-    with pytest.raises(InputError, match="Ridge has no parameter 'seed'"):
-        CertifiedSearch(Ridge(), parameter="seed").fit(X, y)
 
 
-def test_draws_that_fail_count_as_worst():
-    class Moody(Ridge):
-        def fit(self, X, y):
-            if self.random_state % 2:
-                raise ValueError("not today")
-            return super().fit(X, y)
-
-    X, y = signals(80)
-    with pytest.warns(UserWarning, match="draws failed and count as worst, draw .*: not today"):
-        search = CertifiedSearch(Moody(), networks=10, beta=0.1).fit(X, y)
-    failed = search.results_["random_state"] % 2 == 1
-    assert (search.results_["diverged"] == failed).all()
-    assert search.certificate_.failures == failed.sum() > 0
-    assert np.isneginf(search.results_["score"][failed]).all()
+def test_random_states_stand_for_seeds_of_64_bits():
+    X, y = signals(120)
+    seeds = {
+        EchoStateRegressor(order=3, random_state=np.random.RandomState(i)).fit(X, y).model_.origin["seed"]
+        for i in range(5)
+    }
+    assert len(seeds) == 5
+    assert max(seeds) > 2**32
 
 
 def test_metadata_are_routed():

@@ -12,7 +12,9 @@ except ImportError:
     raise MissingExtra("echobound.estimators", extra="sklearn") from None
 
 from echobound.estimators.certified import CertifiedSearch
+from echobound.estimators.folder import SearchFolder
+from echobound.estimators.random_states import draw_estimator
 from echobound.estimators.regressor import EchoStateRegressor
 from echobound.estimators.search import EchoStateSearch
 
-__all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch"]
+__all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch", "SearchFolder", "draw_estimator"]

@@ -3,53 +3,84 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from echobound.campaign import settle_networks
+from echobound.campaign import Ledger, rows_digest
 from echobound.campaign.plan import Bound
 from echobound.campaign.provenance import provenance
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.experiments import seed_of
+from echobound.estimators.folder import SearchFolder, said_of
+from echobound.estimators.plan import SearchPlan, described, packages_of, parameters_of, settle, shown
+from echobound.estimators.random_states import drawn_parameters
 from echobound.estimators.search import best_of, results_of
-from echobound.files import digest
-from echobound.scenario import certify, select
+from echobound.estimators.trials import Trials, require_same, run_trials
+from echobound.kernels.base import Status
+from echobound.kernels.blas import one_blas_thread
+from echobound.scenario import StoppingRule, certify
 
 __all__ = ["CertifiedSearch"]
+
+
+def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Whether the estimator that is drawn, or the best draw, has a method."""
+
+    def found(search: Any) -> bool:
+        best = getattr(search, "best_estimator_", None)
+        return hasattr(search.estimator if best is None else best, name)
+
+    decorator: Callable[[Callable[..., Any]], Any] = available_if(found)
+    return decorator
 
 
 class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Best of N draws of any estimator with a ``random_state``, certified: how unlikely it is that another does better.
 
-    What the certificate calls a network is one draw: a clone with another random state, fitted on the first part of the
-    data and scored on the rest. One that cannot be fitted or scored counts with the worst score; none is drawn again.
+    What the certificate calls a network is one draw: a clone with other random states, fitted on the first part of the
+    rows and scored on the rest. One that cannot be fitted or scored counts with the worst score; none is drawn again.
+    `draw_estimator` makes any draw again from the seed and its index.
 
     Parameters
     ----------
     estimator
-        With a parameter ``random_state``; nested ones by `parameter`.
-    epsilon, beta, networks, bound
+        With one or more parameters ``random_state`` at any depth, all None: they are what is drawn. What would make
+        draws depend on each other is refused: a fixed random state, ``warm_start``, a cache, a frozen estimator, a
+        global generator, data changed in place, and another score when the same draw is made again.
+    epsilon, beta, networks, bound, stop, discarded
         As in `identify`.
     scoring
         As in scikit-learn, larger is better; the estimator's own ``score`` if not given.
     validation
         Part of the rows, from the end, that are held out: a fraction, or their number.
     random_state
-        Seed of the random states.
-    parameter
-        Name of the parameter that is drawn, such as ``"regressor__random_state"`` in a pipeline.
+        Seed of the draws.
+    n_jobs
+        Draws fitted at the same time, as in scikit-learn; no influence on the result beyond rounding.
+    run
+        Folder to record the search in, see `SearchFolder`; an interrupted one of the same plan goes on.
 
     Attributes
     ----------
-    best_estimator_, best_score_, best_index_, results_, certificate_
-        As in `EchoStateSearch`; ``results_`` has ``random_state`` in place of order and ridge.
+    best_estimator_
+        The best draw, fitted on what was not held out; None if all draws failed. Its random states are used up: to fit
+        the same draw to other data take ``draw_estimator(estimator, seed, best_index_)``, not a clone.
+    best_score_, best_index_
+        Its score and its index.
+    results_
+        Arrays over all draws: ``index``, ``score``, ``rank``, ``diverged``.
+    certificate_
+        What is promised; ``certificate_.seed`` is the seed.
 
     Examples
     --------
@@ -59,6 +90,10 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> search = CertifiedSearch(perceptron, networks=5, beta=0.5).fit(X, X[:, 0] ** 2)
     >>> search.certificate_.networks, bool(search.best_index_ == search.results_["score"].argmax())
     (5, True)
+    >>> from echobound.estimators import draw_estimator
+    >>> again = draw_estimator(perceptron, seed=0, index=search.best_index_).fit(X[:45], X[:45, 0] ** 2)
+    >>> bool(np.isclose(again.score(X[45:], X[45:, 0] ** 2), search.best_score_))
+    True
     """
 
     def __init__(
@@ -69,73 +104,93 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         beta: float = 1e-7,
         networks: int | None = None,
         bound: Bound = "exact",
+        stop: str | StoppingRule | None = None,
+        discarded: int = 0,
         scoring: Any = None,
         validation: float = 0.25,
         random_state: Any = 0,
-        parameter: str = "random_state",
+        n_jobs: int | None = None,
+        run: str | Path | None = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
         self.beta = beta
         self.networks = networks
         self.bound = bound
+        self.stop = stop
+        self.discarded = discarded
         self.scoring = scoring
         self.validation = validation
         self.random_state = random_state
-        self.parameter = parameter
+        self.n_jobs = n_jobs
+        self.run = run
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> CertifiedSearch:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> CertifiedSearch:
         """Fit and score all draws, keep the best, and certify it."""
-        if self.parameter not in self.estimator.get_params():
-            raise InputError(f"{type(self.estimator).__name__} has no parameter {self.parameter!r}: nothing is drawn")
-        if y is None:
+        drawn = drawn_parameters(self.estimator)
+        if y is None and get_tags(self.estimator).target_tags.required:
             raise InputError("this search requires y to be passed, but the target y is None")
-        X, y = indexable(X, y)
-        rows = int(_num_samples(X))
-        if rows < 2:
-            raise InputError(f"n_samples = {rows}: at least two rows are needed, to train on and to score on")
-        held = round(self.validation * rows) if self.validation < 1 else int(self.validation)
-        if not 0 < held < rows:
-            raise InputError(f"validation={self.validation} leaves nothing to train or to score on of {rows} rows")
-        parts = [np.arange(rows - held), np.arange(rows - held, rows)]
-        (X_train, y_train), (X_held, y_held) = ((_safe_indexing(X, p), _safe_indexing(y, p)) for p in parts)
-        count, epsilon = settle_networks(self.epsilon, self.beta, self.networks, self.bound)
-        scorer, seed = check_scoring(self.estimator, scoring=self.scoring), seed_of(self.random_state)
-        states = [int(draw_key(seed, SEARCH, 0, index)[0]) % 2**31 for index in range(count)]
-        scores, failures = np.full(count, -np.inf), []
-        self.best_estimator_: Any = None
-        for index, state in enumerate(states):
-            candidate = clone(self.estimator).set_params(**{self.parameter: state})
-            try:
-                candidate.fit(X_train, y_train)
-                value = float(scorer(candidate, X_held, y_held))
-            except Exception as error:  # whatever it is, the draw counts: leaving it out would change the law
-                failures.append(f"draw {index}: {error}")
-                if len(failures) == count:  # not a matter of chance: the data or the estimator are not usable
-                    raise
-                continue
-            scores[index] = value if np.isfinite(value) else -np.inf
-            if select(scores[: index + 1], "max") == index:
-                self.best_estimator_ = candidate
-        if failures:
-            warnings.warn(
-                f"{len(failures)} of {count} draws failed and count as worst, {failures[0][:200]}", stacklevel=2
-            )
-        self.certificate_ = certify(
-            scores,
-            score=self.scoring if isinstance(self.scoring, str) else "score",
-            direction="max",
-            epsilon=epsilon,
-            beta=float(self.beta),
-            bound=self.bound,
-            law={"estimator": repr(self.estimator), "drawn": self.parameter},
-            seed=seed,
-            digests={"data": digest([_content(X), _content(y)])},
-            provenance=provenance(kernel="scikit-learn", seconds=0.0),
+        if isinstance(self.scoring, list | tuple | set | dict):
+            raise InputError(f"one score is needed to pick by, got scoring={self.scoring!r}")
+        training, held = _parts(X, y, self.validation)
+        seed = seed_of(self.random_state)
+        draw_key(seed, SEARCH, 0, 0)  # or it is refused here: within a draw it would count as a failure
+        trials = Trials(
+            self.estimator, drawn, seed, check_scoring(self.estimator, scoring=self.scoring), training, held
         )
-        self.best_index_ = self.certificate_.winner
-        self.best_score_ = -np.inf if self.certificate_.threshold is None else self.certificate_.threshold
-        self.results_ = results_of(scores, "max", random_state=np.array(states), diverged=~np.isfinite(scores))
+
+        # Everything is settled before the first draw.
+        plan = SearchPlan(
+            estimator=described(self.estimator),
+            parameters=parameters_of(self.estimator),
+            drawn=tuple(drawn),
+            packages=packages_of(self.estimator),
+            seed=seed,
+            score="score" if self.scoring is None else _name(self.scoring),
+            rows=(int(_num_samples(training[0])), int(_num_samples(held[0]))),
+            data=trials.data,
+            **settle(self.epsilon, self.beta, self.networks, self.bound, self.stop, self.discarded),
+        )
+        folder = None if self.run is None else SearchFolder.start(self.run, plan)
+
+        # Draw, fit and score.
+        with (
+            one_blas_thread(),
+            Ledger(None, plan.digest, [plan.score]) if folder is None else folder.ledger(write=True) as ledger,
+        ):
+            rows, failures = run_trials(trials, plan, ledger, self.n_jobs)
+            ran = ledger.origins()
+
+        # Pick the best, and say what that is worth.
+        scores = rows["scores"][:, 0]
+        certificate = certify(
+            scores,
+            score=plan.score,
+            direction="max",
+            epsilon=plan.epsilon,
+            beta=plan.beta,
+            bound=plan.bound,
+            law=plan.law,
+            seed=seed,
+            digests={"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)},
+            statements=said_of(plan, rows),
+            provenance=provenance(kernel="scikit-learn", ran=ran, seconds=float(rows["seconds"].sum())),
+        )
+        self.best_estimator_: Any = None
+        if certificate.winner is None:
+            trials.fitted(0)  # not a matter of chance: if the data or the estimator are not usable, this says why
+        else:
+            self.best_estimator_, score = trials.fitted(certificate.winner)
+            require_same(certificate.winner, float(scores[certificate.winner]), score)
+        if certificate.failures:
+            first = f", draw {min(failures)}: {failures[min(failures)][:200]}" if failures else ""
+            warnings.warn(f"{certificate.failures} of {len(rows)} draws failed and count as worst{first}", stacklevel=2)
+        self.certificate_ = certificate
+        self.best_index_ = certificate.winner
+        self.best_score_ = -np.inf if certificate.threshold is None else certificate.threshold
+        self.results_ = results_of(scores, "max", diverged=rows["status"] == Status.DIVERGED)
+        if folder is not None:
+            folder.finish(certificate)
         return self
 
     @property
@@ -145,14 +200,32 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError("n_features_in_ is known after fit")
         return int(self.best_estimator_.n_features_in_)
 
+    @property
+    def classes_(self) -> Any:
+        """Labels of a classifier, as the best draw knows them."""
+        if getattr(self, "best_estimator_", None) is None:
+            raise AttributeError("classes_ are known after fit")
+        return self.best_estimator_.classes_
+
+    @_best_has("predict")
     def predict(self, X: ArrayLike) -> Any:
         """Prediction of the best draw."""
         return best_of(self).predict(X)
 
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+    @_best_has("predict_proba")
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Probabilities of the classes by the best draw."""
+        return best_of(self).predict_proba(X)
+
+    @_best_has("decision_function")
+    def decision_function(self, X: ArrayLike) -> Any:
+        """Decision function of the best draw."""
+        return best_of(self).decision_function(X)
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Score of the best draw on other data."""
         best = best_of(self)
-        return float(check_scoring(best, scoring=self.scoring)(best, X, y))
+        return float(check_scoring(best, scoring=self.scoring)(best, *_given(X, y)))
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
@@ -162,10 +235,24 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _content(data: Any) -> Any:
-    """Data as numbers or text, for their digest."""
-    if hasattr(data, "tocoo"):
-        sparse = data.tocoo()
-        return [list(sparse.shape), *(np.asarray(part) for part in (sparse.row, sparse.col, sparse.data))]
-    array = np.asarray(data)
-    return array if array.dtype.kind in "fiubc" else [str(value) for value in array.ravel().tolist()]
+def _parts(X: Any, y: Any, validation: Any) -> Iterable[tuple[Any, ...]]:
+    """Rows to fit to and rows to score on."""
+    X, y = indexable(X, y)
+    rows = int(_num_samples(X))
+    if rows < 2:
+        raise InputError(f"n_samples = {rows}: at least two rows are needed, to train on and to score on")
+    if not isinstance(validation, int | float | np.integer | np.floating):
+        raise InputError(f"validation must be a fraction of the rows or their number, got {validation!r}")
+    held = round(float(validation) * rows) if validation < 1 else int(validation)
+    if not 0 < held < rows:
+        raise InputError(f"validation={validation} leaves nothing to train or to score on of {rows} rows")
+    parts = np.arange(rows - held), np.arange(rows - held, rows)
+    return [_given(_safe_indexing(X, p), None if y is None else _safe_indexing(y, p)) for p in parts]
+
+
+def _given(X: Any, y: Any) -> tuple[Any, ...]:
+    return (X,) if y is None else (X, y)
+
+
+def _name(scoring: Any) -> str:
+    return scoring if isinstance(scoring, str) else str(getattr(scoring, "__name__", None) or shown(scoring))

@@ -52,10 +52,10 @@ def washout_of(washout: int | None, records: Sequence[Record]) -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a random state of scikit-learn stands for."""
+    """The seed that a random state of scikit-learn stands for: all 64 bits that a seed of ours may have."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31))
+    return int(check_random_state(random_state).randint(2**64, dtype=np.uint64))
 
 
 def in_time_order(tags: Any) -> Any:

@@ -18,6 +18,7 @@ from echobound.estimators.experiments import in_time_order, records_of, seed_of,
 from echobound.estimators.regressor import EchoStateRegressor
 from echobound.identify import identify
 from echobound.network import ReservoirLaw
+from echobound.scenario import StoppingRule
 from echobound.scores import get_score
 
 __all__ = ["EchoStateSearch", "best_of", "results_of"]
@@ -28,7 +29,7 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
 
     Parameters
     ----------
-    law, order, epsilon, beta, networks, bound, workers, kernel, run
+    law, order, epsilon, beta, networks, bound, stop, discarded, workers, kernel, run
         As in `identify`.
     scoring
         Score that selects, by name: ``"fit"``, ``"rmse"`` or a registered one.
@@ -70,6 +71,8 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
         beta: float = 1e-7,
         networks: int | None = None,
         bound: Bound = "exact",
+        stop: str | StoppingRule | None = None,
+        discarded: int = 0,
         scoring: str = "fit",
         validation: float | Sequence[Any] = 0.25,
         washout: int | None = None,
@@ -84,6 +87,8 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
         self.beta = beta
         self.networks = networks
         self.bound = bound
+        self.stop = stop
+        self.discarded = discarded
         self.scoring = scoring
         self.validation = validation
         self.washout = washout
@@ -106,6 +111,8 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
             beta=self.beta,
             networks=self.networks,
             bound=self.bound,
+            stop=self.stop,
+            discarded=self.discarded,
             scores=[score],
             washout=washout_of(self.washout, [*kept, *held]),
             seed=seed_of(self.random_state),
