@@ -189,7 +189,7 @@ def test_statements_are_named_with_when_they_are_there(printed):
     assert {kind for each in kinds for kind in each} == {kind for kind, _ in named}
     for kind, when in named:
         assert (when == "Always.") == all(kind in each for each in kinds), kind
-    assert kinds[1] == ["stopped", "removal", "joint scores", "both ends", "gain"]
+    assert kinds[1] == ["stopped", "removal", "both ends", "joint scores", "gain"]
 
 
 def test_what_is_watched(printed):

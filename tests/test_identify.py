@@ -267,7 +267,7 @@ def test_a_certificate_that_contradicts_its_plan_is_refused(run, tmp_path):
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         content["digest"] = hashlib.sha256(text.encode()).hexdigest()
         (copy / "certificate.json").write_text(json.dumps(content))
-        with pytest.raises(DamagedFile, match=f"{name}: it does not follow from plan.json"):
+        with pytest.raises(DamagedFile, match=f"{name}: .* follows, .* is stated"):
             _ = RunFolder(copy).certificate
 
 

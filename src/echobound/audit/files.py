@@ -121,7 +121,7 @@ class Files:
         """Whether there is a row for each network of a family, and none beyond."""
         assert self.plan is not None
         plan = self.plan
-        planned = networks_due(plan, rows["scores"][:, 0])
+        planned = networks_due(plan, rows["scores"][:, 0], get_score(plan.scores[0]).direction)
         if stops_at_will(plan):
             planned = self._stated_networks() or planned
         # Patience may learn late that it was enough, and who stops at will may go on: rows beyond do not count.

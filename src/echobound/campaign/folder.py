@@ -23,7 +23,7 @@ from echobound.network.model import EchoStateNetwork
 from echobound.scenario import Certificate
 from echobound.scores import get_score
 
-__all__ = ["Experiments", "RunFolder", "is_leftover"]
+__all__ = ["Experiments", "RunFolder", "make_folder"]
 
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
@@ -68,9 +68,16 @@ class Experiments:
         return cls(**{role: tuple(records) for role, records in found.items()})
 
 
-def is_leftover(path: Path) -> bool:
-    """Whether a file was being written under a temporary name when its process was killed: it is not missed."""
-    return path.name.startswith((".plan.json.", ".experiment.json."))
+def make_folder(path: Path, why: str) -> None:
+    """Make a folder that is empty but for what a killed process left; of one that is not, `why` says what it is not."""
+    leftovers = (".plan.json.", ".experiment.json.")  # temporary names of the first file that is written: not missed
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        occupied = not all(file.name.startswith(leftovers) for file in path.iterdir())
+    except OSError as error:
+        raise RunError(f"cannot make the folder {path} ({error.strerror}): choose another") from None
+    if occupied:
+        raise RunError(f"{path} is not empty and {why}: nothing was changed; choose another")
 
 
 class RunFolder:
@@ -113,13 +120,7 @@ class RunFolder:
                     " another folder with --run, or give the options of that run to go on with it"
                 )
         else:
-            try:
-                folder.path.mkdir(parents=True, exist_ok=True)
-                occupied = not all(is_leftover(file) for file in folder.path.iterdir())
-            except OSError as error:
-                raise RunError(f"cannot make the run folder {path} ({error.strerror}): choose another") from None
-            if occupied:
-                raise RunError(f"{path} is not empty and not a run folder: nothing was changed; choose another")
+            make_folder(folder.path, "not a run folder")
             write_json(folder.path / "plan.json", plan.to_dict())
         if (folder.path / "data.npz").exists():
             _ = folder.experiments  # they must still be those of the plan
@@ -133,8 +134,14 @@ class RunFolder:
         path = self.path / "plan.json"
         if not path.exists():
             raise RunError(f"{self.path} is not a run folder (it has no plan.json): give the folder of a run")
+        content = read_json(path)
+        if content.get("kind") == "estimator":
+            raise RunError(
+                f"{self.path} is the folder of a search over an estimator: open it with"
+                " echobound.estimators.SearchFolder"
+            )
         try:
-            return Plan.from_dict(read_json(path))
+            return Plan.from_dict(content)
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
 
@@ -225,12 +232,9 @@ class RunFolder:
         if certificate.digests.get("ledger") != rows_digest(self.search):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
         try:
-            derived = certificate_of(self.plan, self.search, digests=certificate.digests).identity()
+            certificate.require_equal(certificate_of(self.plan, self.search, digests=certificate.digests), path)
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
-        for name, value in certificate.identity().items():
-            if value != derived[name]:
-                raise DamagedFile(path, name, "it does not follow from plan.json and the ledger")
         return certificate
 
     def finish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,35 +28,62 @@ from echobound.scenario import (
     Removal,
     Statement,
     Stopped,
+    StoppingRule,
     certify,
 )
 from echobound.scenario.statement import Scoring
 from echobound.scenario.verification import goodness
-from echobound.scores import get_score
+from echobound.scores import Direction, Score, get_score
 
-__all__ = ["by_family", "certificate_of", "networks_due", "run_search", "search_rows", "stops_at_will"]
+__all__ = [
+    "by_family",
+    "certificate_of",
+    "networks_due",
+    "run_search",
+    "search_rows",
+    "statements_of",
+    "stops_at_will",
+]
 
 FURTHER = 64  # networks that are drawn at least before a target is looked for again
 
 Scores = NDArray[np.float64]
 
 
-def stops_at_will(plan: Plan) -> bool:
+class Terms(Protocol):
+    """What a plan says about when to stop and what to state, whatever is drawn."""
+
+    @property
+    def networks(self) -> int: ...
+    @property
+    def beta(self) -> float: ...
+    @property
+    def stop(self) -> StoppingRule | None: ...
+    @property
+    def target(self) -> float | None: ...
+    @property
+    def discarded(self) -> int: ...
+    @property
+    def horizon(self) -> int | None: ...
+    @property
+    def blocks(self) -> int | None: ...
+
+
+def stops_at_will(plan: Terms) -> bool:
     """Whether whatever made the search stop is covered, so that any number of networks is as good as another."""
     return plan.stop is not None and not plan.stop.by_ranks
 
 
-def networks_due(plan: Plan, scores: Scores) -> int:
+def networks_due(plan: Terms, scores: Scores, direction: Direction) -> int:
     """How many networks of each family the search has to have, as far as these scores say: in the order of their index.
 
     It follows from the scores up to there alone. So neither workers nor rows beyond it can change it.
     """
     if isinstance(plan.stop, Patience):
-        return plan.stop.due(scores, get_score(plan.scores[0]).direction)
+        return plan.stop.due(scores, direction)
     if plan.stop is None or plan.target is None:
         return plan.networks
-    direction, most = get_score(plan.scores[0]).direction, plan.stop.final
-    reached = goodness(scores, direction) >= goodness([plan.target], direction)
+    reached, most = goodness(scores, direction) >= goodness([plan.target], direction), plan.stop.final
     enough = int(np.argmax(reached)) + 1 if reached.any() else len(scores) + max(FURTHER, len(scores) // 4)
     return max(plan.networks, enough if most is None else min(enough, most))
 
@@ -78,7 +105,9 @@ def search_rows(plan: Plan, rows: Rows, stated: int | None = None) -> Rows:
     """
     if stops_at_will(plan):
         return rows[: _unbroken(rows) if stated is None else stated]
-    return np.concatenate([part[: networks_due(plan, part["scores"][:, 0])] for part in by_family(plan, rows)])
+    direction = get_score(plan.scores[0]).direction
+    parts = by_family(plan, rows)
+    return np.concatenate([part[: networks_due(plan, part["scores"][:, 0], direction)] for part in parts])
 
 
 def _unbroken(rows: Rows) -> int:
@@ -122,7 +151,7 @@ def _search_family(
             if asked.signum == signal.SIGINT and _certifies(plan, len(rows)):
                 return rows
             raise
-        due = networks_due(plan, rows["scores"][:, 0])
+        due = networks_due(plan, rows["scores"][:, 0], problem.scores[0].direction)
         if due <= count:
             return rows[:due]
         count = due
@@ -163,35 +192,43 @@ def certificate_of(
         seed=plan.seed,
         families=families,
         digests=digests,
-        statements=_statements(plan, scores),
+        statements=_statements_of(plan, scores, score),
         provenance=provenance,
     )
 
 
-def _statements(plan: Plan, table: Scores) -> tuple[Statement, ...]:
-    """What the scores of a search say besides the best and the worst, as settled in its plan."""
-    score, scores = get_score(plan.scores[0]), table[:, 0]
-    scoring: Scoring = {
+def _statements_of(plan: Plan, table: Scores, score: Score) -> tuple[Statement, ...]:
+    if plan.families:
+        parts, scoring = np.split(table[:, 0], len(plan.laws)), _scoring(plan, score)
+        named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
+        return (Families.of(named, beta=plan.beta, **scoring), Gain.of(table[:, 0], **scoring))
+    joint: tuple[Statement, ...] = ()
+    if plan.joint:
+        named = dict(zip(plan.scores, table.T, strict=True))
+        directions = [get_score(name).direction for name in plan.scores]
+        joint = (JointScores.of(named, beta=plan.beta, directions=directions),)
+    *certain, estimate = statements_of(plan, table[:, 0], score)
+    return (*certain, *joint, estimate)
+
+
+def statements_of(plan: Terms, scores: Scores, score: Score) -> tuple[Statement, ...]:
+    """What the scores of a search in one law say besides the best and the worst, as settled in its plan."""
+    scoring, found = _scoring(plan, score), list[Statement]()
+    if plan.stop is not None:
+        found.append(Stopped.of(scores, plan.stop, **scoring))
+    if plan.discarded:
+        found.append(Removal.of(scores, discarded=plan.discarded, beta=plan.beta, **scoring))
+    # Both ends are stated for a number that does not depend on the scores, or on their ranks alone.
+    if not stops_at_will(plan) and len(scores) > 1:
+        found.append(BothEnds.of(scores, beta=plan.beta, **scoring))
+    return (*found, Gain.of(scores, **scoring))
+
+
+def _scoring(plan: Terms, score: Score) -> Scoring:
+    return {
         "score": score.name,
         "direction": score.direction,
         "unit": score.unit,
         "horizon": plan.horizon,
         "blocks": plan.blocks,
     }
-    if plan.families:
-        parts = np.split(scores, len(plan.laws))
-        named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
-        return (Families.of(named, beta=plan.beta, **scoring), Gain.of(scores, **scoring))
-    found: list[Statement] = []
-    if plan.stop is not None:
-        found.append(Stopped.of(scores, plan.stop, **scoring))
-    if plan.discarded:
-        found.append(Removal.of(scores, discarded=plan.discarded, beta=plan.beta, **scoring))
-    if plan.joint:
-        named = dict(zip(plan.scores, table.T, strict=True))
-        directions = [get_score(name).direction for name in plan.scores]
-        found.append(JointScores.of(named, beta=plan.beta, directions=directions))
-    # Both ends are stated for a number that does not depend on the scores, or on their ranks alone.
-    if not stops_at_will(plan) and len(scores) > 1:
-        found.append(BothEnds.of(scores, beta=plan.beta, **scoring))
-    return (*found, Gain.of(scores, **scoring))

@@ -21,14 +21,14 @@ from echobound.campaign.provenance import provenance
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.experiments import seed_of
-from echobound.estimators.folder import SearchFolder, said_of
+from echobound.estimators.folder import SearchFolder, certificate_of
 from echobound.estimators.plan import SearchPlan, described, packages_of, parameters_of, settle, shown
 from echobound.estimators.random_states import drawn_parameters
 from echobound.estimators.search import best_of, results_of
 from echobound.estimators.trials import Trials, require_same, run_trials
 from echobound.kernels.base import Status
 from echobound.kernels.blas import one_blas_thread
-from echobound.scenario import StoppingRule, certify
+from echobound.scenario import StoppingRule
 
 __all__ = ["CertifiedSearch"]
 
@@ -163,17 +163,10 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         # Pick the best, and say what that is worth.
         scores = rows["scores"][:, 0]
-        certificate = certify(
-            scores,
-            score=plan.score,
-            direction="max",
-            epsilon=plan.epsilon,
-            beta=plan.beta,
-            bound=plan.bound,
-            law=plan.law,
-            seed=seed,
+        certificate = certificate_of(
+            plan,
+            rows,
             digests={"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)},
-            statements=said_of(plan, rows),
             provenance=provenance(kernel="scikit-learn", ran=ran, seconds=float(rows["seconds"].sum())),
         )
         self.best_estimator_: Any = None

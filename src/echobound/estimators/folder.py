@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Ledger, rows_digest, statements_of
-from echobound.campaign.folder import is_leftover
-from echobound.campaign.search import networks_of
+from echobound.campaign import Ledger, rows_digest
+from echobound.campaign.folder import make_folder
+from echobound.campaign.search import networks_due, statements_of
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.estimators.plan import SearchPlan
 from echobound.files import read_json, write_json
 from echobound.kernels.base import Rows
-from echobound.scenario import Certificate, Patience, Statement
+from echobound.scenario import Certificate, certify
 from echobound.scores import Score
 
-__all__ = ["SearchFolder", "draws_of", "said_of"]
+__all__ = ["SearchFolder", "certificate_of", "draws_of"]
 
 
 class SearchFolder:
@@ -57,13 +58,7 @@ class SearchFolder:
             if (folder.path / "certificate.json").exists():
                 _ = folder.certificate  # what was certified must still follow from the folder
             return folder
-        try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-            occupied = not all(is_leftover(file) for file in folder.path.iterdir())
-        except OSError as error:
-            raise RunError(f"cannot make the folder {path} ({error.strerror}): choose another") from None
-        if occupied:
-            raise RunError(f"{path} is not empty and holds no search: nothing was changed; choose another")
+        make_folder(folder.path, "holds no search")
         write_json(folder.path / "plan.json", plan.to_dict())
         return folder
 
@@ -96,21 +91,12 @@ class SearchFolder:
         """The certificate, every number of it derived again from plan and ledger."""
         path, plan, rows = self.path / "certificate.json", self.plan, self.rows
         certificate = Certificate.from_dict(read_json(path), path=path)
-        planned: dict[str, Any] = {name: getattr(plan, name) for name in ("law", "seed", "epsilon", "beta", "bound")}
-        planned |= {"rule": plan.rule, "score": plan.score, "horizon": None, "blocks": None}
-        planned |= {"direction": "max", "unit": ""}
-        planned |= {} if isinstance(plan.stop, Patience) else {"networks": plan.networks}
-        for name, value in planned.items():
-            if getattr(certificate, name) != value:
-                raise DamagedFile(path, name, "plan.json has another")
         for part, value in {"data": plan.data, "plan": plan.digest}.items():
             if certificate.digests.get(part) != value:
                 raise DamagedFile(path, f"digest of the {part}", "plan.json has another")
         if certificate.digests.get("ledger") != rows_digest(rows):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
-        certificate.check(rows["scores"][:, 0], path=path)
-        if certificate.statements != said_of(plan, rows):
-            raise DamagedFile(path, "statements", "they are not those that plan.json asks for")
+        certificate.require_equal(certificate_of(plan, rows, certificate.digests), path)
         return certificate
 
     def finish(self, certificate: Certificate) -> None:
@@ -120,12 +106,24 @@ class SearchFolder:
 
 def draws_of(plan: SearchPlan, rows: Rows) -> int:
     """How many draws the search has, or has to have as far as these rows say."""
-    alike: Any = plan  # what is asked of a plan here, this one has too
-    return networks_of(alike, rows["scores"][:, 0], "max")
+    return networks_due(plan, rows["scores"][:, 0], "max")
 
 
-def said_of(plan: SearchPlan, rows: Rows) -> tuple[Statement, ...]:
-    """What the scores say besides the best and the worst."""
-    alike: Any = plan
-    named = Score(plan.score, max, "max")  # its name and direction; the scores are there
-    return statements_of(alike, rows["scores"][:, 0], named)
+def certificate_of(
+    plan: SearchPlan, rows: Rows, digests: Mapping[str, str], provenance: Mapping[str, Any] | None = None
+) -> Certificate:
+    """What the rows of a finished search are worth, by what was planned."""
+    scores, score = rows["scores"][:, 0], Score(plan.score, max, "max")  # its name and direction; the scores are there
+    return certify(
+        scores,
+        score=score.name,
+        direction=score.direction,
+        epsilon=plan.epsilon,
+        beta=plan.beta,
+        bound=plan.bound,
+        law=plan.law,
+        seed=plan.seed,
+        digests=digests,
+        statements=statements_of(plan, scores, score),
+        provenance=provenance,
+    )

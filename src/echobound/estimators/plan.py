@@ -42,6 +42,7 @@ class SearchPlan:
 
     horizon: ClassVar[None] = None
     blocks: ClassVar[None] = None
+    target: ClassVar[None] = None
 
     estimator: str
     parameters: Mapping[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from echobound.campaign import Engine, Ledger, Progress, opened, run_campaign
-from echobound.campaign.folder import is_leftover
+from echobound.campaign.folder import make_folder
 from echobound.campaign.progress import Whole
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
@@ -172,13 +172,7 @@ def _start(path: Path, data: PaperData, parameters: dict[str, Any]) -> str:
         if read_json(file) != jsonable(plan):
             raise RunError(f"{path} holds another experiment: nothing was changed; choose another folder with --run")
         return digest(jsonable(plan))
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        occupied = not all(is_leftover(file) for file in path.iterdir())
-    except OSError as error:
-        raise RunError(f"cannot make the folder {path} ({error.strerror}): choose another") from None
-    if occupied:
-        raise RunError(f"{path} is not empty and holds no such experiment: nothing was changed; choose another")
+    make_folder(path, "holds no such experiment")
     write_json(file, plan)
     return digest(jsonable(plan))
 

@@ -195,6 +195,19 @@ class Certificate:
             raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
         return certificate
 
+    def require_equal(self, derived: Certificate, path: str | Path = "certificate.json") -> None:
+        """Refuse this certificate unless it says the same as one that was derived again.
+
+        Raises
+        ------
+        DamagedFile
+            Naming the first field that does not follow.
+        """
+        ours, theirs = self.identity(), derived.identity()
+        for name in ours:
+            if ours[name] != theirs[name]:
+                raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
+
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
 
@@ -235,10 +248,7 @@ class Certificate:
                 )
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
-        ours, theirs = self.identity(), derived.identity()
-        for name in ours:
-            if ours[name] != theirs[name]:
-                raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
+        self.require_equal(derived, path)
         for statement in self.statements if table is not None else ():
             if not statement.of_all_scores:
                 statement.check(first, path=path)
