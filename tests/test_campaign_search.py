@@ -265,7 +265,7 @@ def test_optimism_is_reported_with_test_data(ph_records, score):
     assert found.test == pytest.approx(result.scores["test"][score], rel=1e-9)
     worse = found.validation - found.test if score == "fit" else found.test - found.validation
     assert found.difference == pytest.approx(worse)
-    assert result.episodes is None, "one record says nothing about new ones"
+    assert (result.episodes.episodes, result.episodes.epsilon) == (1, pytest.approx(0.95)), "one record says little"
     assert identify(training, validation, **SMALL).optimism is None
 
 

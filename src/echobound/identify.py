@@ -24,12 +24,15 @@ from echobound.campaign import (
     Progress,
     RunFolder,
     committee_outputs,
+    generalisation_of,
     outcome_of,
+    record_once,
     require_known,
     rows_digest,
     run_search,
     settle_networks,
     settle_stop,
+    settle_test,
     settle_validation,
     statements_of,
     worker_count,
@@ -44,7 +47,7 @@ from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, get_law
 from echobound.report import write_page
-from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, certify, ranking
+from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, StoppingRule, certify, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
@@ -64,13 +67,12 @@ class Identification:
         One row for each network: index, status, scores, order, ridge.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
-    optimism, episodes
-        The model's score on test data beside validation data, and what 20 test records or more say about new ones;
-        None without them.
+    generalisation
+        The second certificate, on test data: what model and committee are worth on new data. None without test data.
     committee
         The best networks as one model; the certificate does not cover it. None if it was not wanted.
     committee_outcome
-        Its scores, and what can be said about new episodes.
+        Its scores.
     chosen
         What was chosen because it was not given, a sentence each.
     run
@@ -88,12 +90,21 @@ class Identification:
     certificate: Certificate
     table: Rows
     scores: dict[str, Any]
-    optimism: Optimism | None
-    episodes: ErrorLimit | None
+    generalisation: Generalisation | None
     committee: Committee | None
     committee_outcome: Outcome | None
     chosen: tuple[str, ...]
     run: Path | None
+
+    @property
+    def optimism(self) -> Optimism | None:
+        """The model's score on test data beside validation data; None without test data."""
+        return None if self.generalisation is None else self.generalisation.optimism
+
+    @property
+    def episodes(self) -> ErrorLimit | None:
+        """What the errors of the model in the test records say about new ones; None without test data."""
+        return None if self.generalisation is None else self.generalisation.limit()
 
 
 def identify(
@@ -101,6 +112,7 @@ def identify(
     validation: Record | Iterable[Record] | None = None,
     *,
     test: Record | Iterable[Record] = (),
+    criterion: str | None = None,
     law: str | ReservoirLaw = "broad",
     order: int | None = None,
     epsilon: float | None = None,
@@ -127,6 +139,9 @@ def identify(
     ----------
     training, validation, test
         Records, one or several each. Test data are used once, for the models that were picked.
+    criterion
+        What a test record has to keep, such as ``"fit>80"``: the second certificate then limits how often a new one
+        does not.
     law, order
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart.
     epsilon, beta, networks, bound
@@ -175,8 +190,11 @@ def identify(
     require_known(engine)
     if committee < 0:
         raise InputError(f"the size of the committee must be a number of networks from 0 on, got {committee}")
+    asked = settle_test(criterion)
     scheme = settle_validation(training, validation, test, blocks=blocks, washout=washout)
     experiments = scheme.experiments
+    if criterion is not None and not experiments.test:
+        raise InputError(f"the criterion {criterion} is for test data, but there are none: give test data")
     law = get_law(law, order, sum(len(record) for record in experiments.training))
     problem = scheme.problem(law=law, scores=measure, seed=seed, horizon=horizon)
     _require_computable(problem, worker_count(workers))
@@ -220,7 +238,7 @@ def identify(
     best = ranking(table["scores"][:, 0], measure[0].direction, max(committee, 1))
     trained = [train_network(code, problem, index) for index in best]
     model, several = (trained[0][0] if trained else None), None
-    achieved, outcome = Outcome({}, None), None
+    achieved, outcome, second = Outcome({}), None, None
     if model is not None:
         outputs = trained[0][1]
         _require_same(problem, outputs, table["scores"][best[0], 0], folder)
@@ -251,16 +269,20 @@ def identify(
         statements=statements_of(plan, table["scores"][:, 0], measure[0]),
         provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
+    if model is not None and experiments.test:
+        models = {"model": model} | ({} if several is None else {"committee": several})
+        data, picked = (experiments.training, experiments.test), certificate.threshold
+        second = generalisation_of(models, *data, asked, score=measure[0], picked=picked, horizon=horizon)
     if folder is not None:
         folder.finish(model, certificate, several)
+        second = second and record_once(folder, second)
         write_page(folder)
     return Identification(
         model=model,
         certificate=certificate,
         table=table,
         scores=achieved.scores,
-        optimism=achieved.optimism,
-        episodes=achieved.episodes,
+        generalisation=second,
         committee=several,
         committee_outcome=outcome,
         chosen=scheme.chosen,

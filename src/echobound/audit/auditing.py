@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 
 from echobound.audit.files import Files
+from echobound.audit.generalisation import check_generalisation
 from echobound.audit.log import Log
 from echobound.audit.originals import check_originals
 from echobound.audit.outcome import Audit
@@ -81,8 +83,10 @@ def audit(
     files = Files(folder, Log())
     files.read()
     log, counts = files.log, (0, 0, 0)
+    later = check_generalisation(files)
     if data is not None and files.experiments is not None:
-        check_originals(files.experiments, data, log)
+        everything_used = replace(files.experiments, test=(*files.experiments.test, *later))
+        check_originals(everything_used, data, log)
     files.check_certificate()
     problem = files.problem()
     if problem is not None:

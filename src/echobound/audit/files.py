@@ -204,6 +204,13 @@ class Files:
         best = ranking(*self._scores(self.search), max(self.plan.committee, 1))
         return [int(self.search["index"][position]) for position in best]
 
+    @property
+    def picked(self) -> float | None:
+        """The best score of the search, by the ledger."""
+        if self.search is None or not self.ranked:
+            return None
+        return float(self._scores(self.search)[0][self.search["index"] == self.ranked[0]][0])
+
     def claimed(self) -> set[int]:
         """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""
         assert self.search is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +21,10 @@ from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
-from echobound.scenario import Certificate, Patience
+from echobound.scenario import Certificate, Generalisation, Patience
 from echobound.scores import get_score
 
-__all__ = ["Experiments", "RunFolder", "is_leftover"]
+__all__ = ["Experiments", "RunFolder", "is_leftover", "records_digest"]
 
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
@@ -66,6 +67,18 @@ class Experiments:
         except (KeyError, TypeError, InputError) as error:
             raise DamagedFile(path, "header", f"not complete, {error}") from None
         return cls(**{role: tuple(records) for role, records in found.items()})
+
+
+def records_digest(records: Sequence[Record]) -> str:
+    """SHA-256 over records, in their order.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0])
+    >>> records_digest([one]) == records_digest([one, one])
+    False
+    """
+    return digest([record.identity() for record in records])
 
 
 def is_leftover(path: Path) -> bool:
@@ -205,6 +218,44 @@ class RunFolder:
         if committee.digest != stored:
             raise DamagedFile(path, "digest", "this is not the committee of certificate.json")
         return committee
+
+    @property
+    def generalisation(self) -> Generalisation | None:
+        """The second certificate, every statement derived again from what was seen; None if there is none.
+
+        What was seen is taken as stored, as the rows of the ledger are: an audit runs the models again.
+        """
+        path, certificate = self.path / "generalisation.json", self.certificate
+        if not path.exists():
+            return None
+        found = Generalisation.from_dict(read_json(path), path)
+        expected = {name: certificate.digests.get(name, "") for name in ("model", "committee")}
+        for part, value in expected.items():
+            if found.digests.get(part) != value:
+                raise DamagedFile(path, f"digest of the {part}", "certificate.json has another")
+        optimism = found.optimism
+        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
+        if stated != (certificate.horizon, *score):
+            raise DamagedFile(path, "optimism", "certificate.json has another score, horizon or threshold")
+        _ = self.tested(found)
+        return found
+
+    def tested(self, second: Generalisation) -> tuple[Record, ...]:
+        """The records that a second certificate speaks of: the run's own test data, or those given later."""
+        own, wanted = self.experiments.test, second.digests.get("test")
+        if own and records_digest(own) == wanted:
+            return own
+        later = Experiments.load(self.path / "test.npz").test
+        if records_digest(later) != wanted:
+            raise DamagedFile(self.path / "test.npz", "digest", "these are not the data of generalisation.json")
+        return later
+
+    def record_generalisation(self, second: Generalisation, given: Sequence[Record] = ()) -> None:
+        """Write the second certificate, after the test data if they were given for it."""
+        if given:
+            Experiments((), (), tuple(given)).save(self.path / "test.npz")
+        write_json(self.path / "generalisation.json", second.to_dict())
 
     @cached_property
     def certificate(self) -> Certificate:
