@@ -56,10 +56,11 @@ def generalise(
     from echobound.campaign import RunFolder
     from echobound.generalise import generalise as run_generalise
 
-    records = None
+    records, folder = None, RunFolder(run)
     if data:
+        _ = folder.certificate  # no file is read for a run that is not one, or not finished
         records = read_like(
-            RunFolder(run).experiments.training[0],
+            folder.experiments.training[0],
             data,
             inputs,
             outputs,
