@@ -701,6 +701,11 @@ def test_test_data_given_later(later, records):
     assert "generalisation.json, digests, test" in found(later, sample=0)
 
 
+def test_without_a_model_there_is_nothing_to_certify(second):
+    (second / "model.npz").unlink()
+    assert "generalisation.json" in found(second, sample=0)
+
+
 def test_rounding_is_no_tampering(second, monkeypatch):
     """Errors further apart than 1e-9, which a readout changed by rounding moves as much, are sensitive."""
     one_error(second, 1 + 1e-8)

@@ -40,7 +40,8 @@ def audit(
     Nothing in the folder is changed, and nothing it says of itself is believed: the digests of data, plan, ledger and
     models are made again, the certificate is derived from plan and ledger field by field, and networks are drawn and
     trained again from their index. Winner, worst network and members of the committee always are; of the others, fresh
-    ones of a verification among them, a sample.
+    ones of a verification among them, a sample. Where there is a second certificate, the models run over the test data
+    again.
 
     Parameters
     ----------

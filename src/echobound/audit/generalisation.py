@@ -16,7 +16,7 @@ from echobound.campaign.generalisation import Model, generalisation_of
 from echobound.data import Record
 from echobound.errors import InputError
 from echobound.files import jsonable, read_json
-from echobound.kernels.sensitivity import READOUT, TOLERANCE, TRIES, relative
+from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
 from echobound.network import Committee
 from echobound.scenario import Generalisation, Seen, Settled
 
@@ -24,6 +24,8 @@ __all__ = ["check_generalisation"]
 
 FILE = "generalisation.json"
 NAMED = 3  # numbers that are named one by one
+Numbers = dict[tuple[Any, ...], Any]
+Distances = dict[tuple[Any, ...], float]
 
 
 def check_generalisation(files: Files) -> tuple[Record, ...]:
@@ -41,7 +43,10 @@ def check_generalisation(files: Files) -> tuple[Record, ...]:
     if not path.exists():
         return later
     stated = log.attempt(FILE, lambda: read_json(path))
-    if stated is None or files.model is None or files.experiments is None or files.plan is None:
+    if stated is None or files.experiments is None or files.plan is None:
+        return later
+    if files.model is None:
+        log.find(FILE, "a model in model.npz that it speaks of", "none that can be read")
         return later
     models: dict[str, Model] = {"model": files.model}
     models |= {} if files.committee is None else {"committee": files.committee}
@@ -105,8 +110,7 @@ def _reconciled(
     distances = {key: _distance(numbers[key], theirs[key]) for key in numbers}
     beyond = {key: distance for key, distance in distances.items() if distance > TOLERANCE}
     if beyond:
-        tries = [_numbers(moved(number).to_dict()) for number in range(TRIES)]
-        wrong = [key for key in beyond if beyond[key] > max(_distance(numbers[key], one[key]) for one in tries)]
+        wrong = [key for key, moves in _moves(numbers, beyond, moved).items() if moves < beyond[key]]
         for key in wrong[:NAMED]:
             log.find(f"{FILE}, {', '.join(map(str, key))}", numbers[key], theirs[key])
         if len(wrong) < len(beyond):
@@ -123,9 +127,21 @@ def _reconciled(
         return ours
 
 
-def _numbers(content: dict[str, Any]) -> dict[tuple[Any, ...], Any]:
+def _moves(numbers: Numbers, beyond: Distances, moved: Callable[[int], Generalisation]) -> Distances:
+    """How far numbers move when rounding is imitated; tried further where they come near, as rows are."""
+    most = dict.fromkeys(beyond, 0.0)
+    for number in range(MOST_TRIES):
+        open_ = [key for key, far in beyond.items() if (0 if number < TRIES else far / 100) <= most[key] < far]
+        if not open_:
+            break
+        other = _numbers(moved(number).to_dict())
+        most |= {key: max(most[key], _distance(numbers[key], other[key])) for key in open_}
+    return most
+
+
+def _numbers(content: dict[str, Any]) -> Numbers:
     """Every number that was seen, by model, what it is, episode (from 1) and, of peaks, output."""
-    found: dict[tuple[Any, ...], Any] = {}
+    found: Numbers = {}
     try:
         found["optimism", "test"] = content["optimism"]["test"]
         outputs = content["outputs"]

@@ -53,7 +53,8 @@ def audit(
     """Derive the certificate of a run again: digests, data, law, every bound, and networks trained again.
 
     The picked network, the worst one and the committee always are; of the others a sample, and with what probability
-    it would have met a forged one is printed. Nothing in the folder is changed. With --data the run's data are held
+    it would have met a forged one is printed. With a second certificate, the models run over the test data again.
+    Nothing in the folder is changed. With --data the run's data are held
     against the original files, read with the same options as in identify.
 
     Ends with exit code 1 if anything was found.

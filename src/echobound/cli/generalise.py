@@ -23,7 +23,7 @@ def generalise(
     run: Run,
     data: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Test data, each file an episode; those of the run if not given."),
+        typer.Argument(metavar="FILE", help="Test data, each file an episode; those of the run if not given."),
     ] = None,
     criterion: Annotated[
         str | None, typer.Option(help="What an episode has to keep, settled beforehand: fit>80, rmse<0.1.")
