@@ -54,7 +54,8 @@ def printed(tmp_path_factory):
     columns = ["--inputs", "q3", "--outputs", "pH"]
     parts = ["--validation", "val.csv", "--test", "test.csv"]
     unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
-    twenty = ["--validation", "val.csv", "--test", ",".join(20 * ["short.csv"])]
+    short = ",".join(f"short{i}.csv" for i in range(20))
+    twenty = ["--validation", "val.csv", "--test", short]
     blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
     rules = ["--stop", "patience:5", "--discarded", "1"]
     few = ["--networks", "20", "--fresh", "3"]
@@ -66,7 +67,7 @@ def printed(tmp_path_factory):
         ("plan", ["--stop", "patience:20"], 0),
         ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
-        ("simulate-plant", ["--samples", "40", "--period", "10", "--output", "short.csv"], 0),
+        ("simulate-plant", ["--samples", ",".join(20 * ["40"]), "--period", "10", "--output", short], 0),
         ("simulate-plant", ["--samples", "900", "--seed", "3", "--output", "long-test.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),

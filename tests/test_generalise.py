@@ -114,6 +114,12 @@ def test_a_criterion_may_come_later_once_and_the_certificate_says_so(tested, cop
     assert again.generalisation == second, "what is there stays"
 
 
+def test_a_certificate_that_is_gone_does_not_make_a_criterion_early(tested, copied):
+    run = copied(tested)
+    (run / "generalisation.json").unlink()
+    assert generalise(run, criterion="rmse<1").late
+
+
 def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     run = tmp_path / "run"
     result = identify(*records[:2], test=records[2:6], criterion="fit>50", **SMALL, run=run)
@@ -201,6 +207,11 @@ def test_bad_data(bare, copied, records, tmp_path):
         generalise(run, replace(records[2], sampling_time=5.0))
     with pytest.raises(DataError, match="washout=40 must be shorter"):
         generalise(run, records[2].part(0, 40))
+    for again in ([records[2], records[3], records[2]], [records[2], replace(records[2], name="another")]):
+        with pytest.raises(DataError, match="the same data: give each episode once"):
+            generalise(run, again)
+        with pytest.raises(DataError, match="the same data"):
+            identify(*records[:2], test=again, **SMALL)
     with pytest.raises(DataError, match="output moves"):
         generalise(run, replace(records[2], y=np.ones((120, 1))))
     with pytest.raises(RunError, match="not a run folder"):

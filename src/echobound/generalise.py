@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from echobound.campaign import RunFolder
@@ -97,7 +98,9 @@ def generalise(
             picked=first.threshold,
             horizon=first.horizon,
         )
-        second = record_once(folder, second, given)
+        # Identify opened the run's own test data, whatever became of the certificate it left.
+        late = criterion is not None and known is None and not given
+        second = record_once(folder, replace(second, late=late), given)
     finally:
         release()
     write_page(folder)

@@ -24,6 +24,7 @@ __all__ = [
     "generalisation_of",
     "models_of",
     "record_once",
+    "require_distinct",
     "require_untouched",
     "settle_opening",
     "settle_test",
@@ -118,6 +119,7 @@ def episodes_of(test: Sequence[Record], settled: Settled, washout: int) -> list[
     >>> [len(block) for block in episodes_of([record], Settled(blocks=3, gap=50, mixing=1e-3), washout=20)]
     [300, 300, 300]
     """
+    require_distinct(test)
     if settled.blocks is None or settled.gap is None:
         episodes = list(test)
     else:
@@ -212,7 +214,7 @@ def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Recor
     opened, late = settle_opening(known, second.digests["test"], second.settled, own)
     if not opened and known is not None:
         return known
-    second = replace(second, late=late, earlier=len(folder.experiments.test) if given else 0)
+    second = replace(second, late=late or second.late, earlier=len(folder.experiments.test) if given else 0)
     folder.record_generalisation(second, given)
     return second
 
@@ -220,6 +222,25 @@ def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Recor
 def _said(settled: Settled) -> str:
     parts = {name: value for name, value in settled.to_dict().items() if value not in (None, 0)}
     return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def require_distinct(test: Sequence[Record]) -> None:
+    """Refuse test records that are there twice: an episode counts once.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0], name="monday")
+    >>> require_distinct([one, one])
+    Traceback (most recent call last):
+        ...
+    echobound.errors.DataError: test records 1 (monday) and 2 (monday) are the same data: give each episode once
+    """
+    first: dict[str, int] = {}
+    for number, record in enumerate(test, start=1):
+        before = first.setdefault(record.digest, number)
+        if before < number:
+            names = f"{before} ({test[before - 1].name}) and {number} ({record.name})"
+            raise DataError(f"test records {names} are the same data: give each episode once")
 
 
 def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
