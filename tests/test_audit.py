@@ -14,17 +14,21 @@ from test_cli import echobound
 
 from echobound.audit import audit, detection
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
+from echobound.campaign.folder import records_digest
 from echobound.campaign.search import certificate_of
 from echobound.data import Record, split
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json
+from echobound.generalise import generalise
 from echobound.identify import identify
 from echobound.kernels import get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, ReservoirLaw, paper
 from echobound.plants import ph_experiment
+from echobound.scenario import Generalisation
 from echobound.scenario.certificate import _digest as certificate_digest
+from echobound.scores import get_score
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 6, "networks": 40, "beta": 1e-3, "washout": 60, "committee": 4}
@@ -94,7 +98,7 @@ def remake(run, *, force=False, **changes):
         named = {name: content[name] for name in ("epsilon", "beta", "bound", "networks")}
         sign(run, **named, digests=digests)
         return
-    made = certificate_of(plan, rows, digests=digests)
+    made = certificate_of(plan, rows, [get_score(name) for name in plan.scores], digests=digests)
     write_json(run / "certificate.json", made.to_dict())
 
 
@@ -480,6 +484,221 @@ def test_damage_of_one_part_does_not_hide_that_of_another(run):
     assert {"certificate.json, unit", "plan.json, data", f"ledger.sqlite, network {best(run)} of the search"} <= set(
         parts
     )
+
+
+# The second certificate ------------------------------------------------------------------------------------------
+
+GENERALISATION = [
+    *("schema_version", "settled", "late", "earlier", "horizon", "episodes", "outputs", "scales", "digests", "seen"),
+    *("optimism", "statements", "together", "words", "not_stated", "digest"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tested(records, tmp_path_factory):
+    """An honest run with test data of its own, opened with a criterion."""
+    run = tmp_path_factory.mktemp("tested") / "run"
+    episodes = ph_experiment(samples=(300, 250, *[120] * 4))[2:]
+    identify(*records, **SMALL, test=episodes, criterion="rmse<1", run=run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def given(records, tmp_path_factory):
+    """An honest run with test data given later."""
+    run = tmp_path_factory.mktemp("given") / "run"
+    identify(*records, **SMALL, run=run)
+    generalise(run, ph_experiment(samples=(300, 250, *[120] * 4))[2:])
+    return run
+
+
+@pytest.fixture
+def second(tested, tmp_path):
+    return shutil.copytree(tested, tmp_path / "run")
+
+
+@pytest.fixture
+def later(given, tmp_path):
+    return shutil.copytree(given, tmp_path / "run")
+
+
+def write_second(run, content):
+    """Write the second certificate with a digest that fits."""
+    identity = {name: value for name, value in content.items() if name != "digest"}
+    write_json(run / "generalisation.json", {**identity, "digest": certificate_digest(identity)})
+
+
+def rederive(run, change):
+    """Change what a second certificate holds, and derive all the rest from it."""
+    path = run / "generalisation.json"
+    made = change(Generalisation.from_dict(read_json(path)))
+    write_json(path, made.to_dict())
+
+
+def test_honest_second_certificates_pass(tested, given):
+    assert set(GENERALISATION) == set(read_json(tested / "generalisation.json"))
+    for run in (tested, given):
+        outcome = audit(run, sample=0)
+        assert (outcome.findings, outcome.notes) == ((), ())
+
+
+@pytest.mark.parametrize("name", GENERALISATION)
+@pytest.mark.parametrize("signed", [False, True])
+def test_every_field_of_the_second_certificate(second, name, signed):
+    content = read_json(second / "generalisation.json")
+    changed = content | {name: other(content[name])}
+    if signed and name != "digest":
+        write_second(second, changed)
+    else:
+        write_json(second / "generalisation.json", changed)
+    parts = found(second, sample=0)
+    assert parts
+    assert all(part.startswith("generalisation.json") for part in parts)
+
+
+def one_error(run, factor, who="model"):
+    def change(made):
+        seen = made.seen[who]
+        return replace(made, seen={**made.seen, who: replace(seen, rmse=(seen.rmse[0] * factor, *seen.rmse[1:]))})
+
+    rederive(run, change)
+
+
+def better_error(run):
+    one_error(run, 0.5)
+
+
+def slightly_better_error(run):
+    one_error(run, 1 - 1e-6)
+
+
+def better_committee(run):
+    one_error(run, 0.99, "committee")
+
+
+def better_peak(run):
+    def change(made):
+        seen = made.seen["model"]
+        return replace(made, seen={**made.seen, "model": replace(seen, peaks=((0.0,), *seen.peaks[1:]))})
+
+    rederive(run, change)
+
+
+def better_score(run):
+    def change(made):
+        seen = made.seen["model"]
+        return replace(made, seen={**made.seen, "model": replace(seen, scores=(0.0, *seen.scores[1:]))})
+
+    rederive(run, change)
+
+
+def better_on_test_data(run):
+    rederive(run, lambda made: replace(made, optimism=replace(made.optimism, test=made.optimism.test + 1)))
+
+
+def worse_on_validation_data(run):
+    rederive(run, lambda made: replace(made, optimism=replace(made.optimism, validation=10.0)))
+
+
+def episode_left_out(run):
+    def change(made):
+        parts = {
+            who: replace(seen, rmse=seen.rmse[1:], peaks=seen.peaks[1:], scores=seen.scores[1:])
+            for who, seen in made.seen.items()
+        }
+        return replace(made, seen=parts)
+
+    rederive(run, change)
+
+
+def committee_left_out(run):
+    rederive(run, lambda made: replace(made, seen={"model": made.seen["model"]}))
+
+
+def diverged_episode_hidden(run):
+    def change(made):
+        seen = made.seen["model"]
+        return replace(made, seen={**made.seen, "model": replace(seen, rmse=(None, *seen.rmse[1:]))})
+
+    rederive(run, change)
+
+
+def narrower_scale(run):
+    rederive(run, lambda made: replace(made, scales=(2.0,)))
+
+
+def other_test_digest(run):
+    rederive(run, lambda made: replace(made, digests={**made.digests, "test": "0" * 64}))
+
+
+def other_model_digest(run):
+    rederive(run, lambda made: replace(made, digests={**made.digests, "model": "0" * 64}))
+
+
+def no_second_model(run):
+    content = read_json(run / "generalisation.json")
+    write_second(run, {**content, "seen": "nothing"})
+
+
+def settled_is_nothing(run):
+    write_second(run, read_json(run / "generalisation.json") | {"settled": None})
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        *(better_error, slightly_better_error, better_committee, better_peak, better_score, better_on_test_data),
+        *(worse_on_validation_data, episode_left_out, committee_left_out, diverged_episode_hidden, narrower_scale),
+        *(other_test_digest, other_model_digest, no_second_model, settled_is_nothing),
+    ],
+    ids=lambda forge: forge.__name__,
+)
+def test_forged_second_certificates_are_found(second, forge):
+    forge(second)
+    parts = found(second, sample=0)
+    assert parts
+    assert all(part.startswith("generalisation.json") for part in parts), parts
+
+
+def test_a_forged_error_is_named_with_what_it_is(second):
+    before = Generalisation.from_dict(read_json(second / "generalisation.json")).seen["model"].rmse[0]
+    better_error(second)
+    [finding] = audit(second, sample=0).findings
+    assert finding.part == "generalisation.json, model, rmse, 1"
+    assert float(finding.expected) == pytest.approx(before)
+    assert float(finding.found) == pytest.approx(before / 2)
+
+
+def test_test_data_given_later(later, records):
+    test = ph_experiment(samples=(300, 250, *[120] * 4))[2:]
+    assert not found(later, sample=0, data=[*records, *test])
+    assert "data.npz, test record 4" in found(later, sample=0, data=[*records, *test[:3]])
+    path = later / "test.npz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert any(part.startswith("test.npz") for part in found(later, sample=0))
+    smooth = [replace(test[0], y=test[0].y * 0.999), *test[1:]]
+    Experiments((), (), tuple(smooth)).save(path)
+    assert "generalisation.json, digests, test" in found(later, sample=0)
+    rederive(later, lambda made: replace(made, digests={**made.digests, "test": records_digest(smooth)}))
+    assert any(part.startswith("generalisation.json, model, rmse") for part in found(later, sample=0))
+    path.unlink()
+    assert "generalisation.json, digests, test" in found(later, sample=0)
+
+
+def test_without_a_model_there_is_nothing_to_certify(second):
+    (second / "model.npz").unlink()
+    assert "generalisation.json" in found(second, sample=0)
+
+
+def test_rounding_is_no_tampering(second, monkeypatch):
+    """Errors further apart than 1e-9, which a readout changed by rounding moves as much, are sensitive."""
+    one_error(second, 1 + 1e-8)
+    assert found(second, sample=0)
+    monkeypatch.setattr(sys.modules["echobound.audit.generalisation"], "READOUT", 1e-4)
+    outcome = audit(second, sample=0)
+    assert outcome.passed
+    assert any("errors in test episodes" in sentence for sentence in outcome.sensitive)
 
 
 # Rows that carry no claim ---------------------------------------------------------------------------------------

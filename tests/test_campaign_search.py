@@ -13,6 +13,7 @@ from echobound.campaign.ledger import Ledger
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels.base import row_dtype
+from echobound.plants import ph_experiment
 from echobound.scenario import (
     Anytime,
     BothEnds,
@@ -279,7 +280,7 @@ def test_optimism_is_reported_with_test_data(ph_records, score):
     assert found.test == pytest.approx(result.scores["test"][score], rel=1e-9)
     worse = found.validation - found.test if score == "fit" else found.test - found.validation
     assert found.difference == pytest.approx(worse)
-    assert result.episodes is None, "one record says nothing about new ones"
+    assert (result.episodes.episodes, result.episodes.epsilon) == (1, pytest.approx(0.95)), "one record says little"
     assert identify(training, validation, **SMALL).optimism is None
 
 
@@ -392,3 +393,19 @@ def test_several_scores_are_stated_together(joint):
     assert audit(folder, sample=2).passed
     with pytest.raises(InputError, match="not by anytime"):
         identify(RunFolder(folder).experiments.training, **SMALL, joint=True, stop="anytime")
+
+
+def test_no_search_goes_on_after_its_test_data_were_opened(ph_records, tmp_path):
+    training, validation = ph_records
+    test = ph_experiment(seed=5, samples=(300, 300))[0]
+    arguments = SMALL | {"stop": "anytime:10", "run": tmp_path / "r", "epsilon": 0.02, "test": test}
+    ended = identify(training, validation, **arguments, on_progress=interrupted_at(15))
+    before = {file.name: file.read_bytes() for file in (tmp_path / "r").iterdir()}
+    with pytest.raises(
+        RunError, match=f"ended at {ended.certificate.networks} networks, and its test data were opened"
+    ):
+        identify(training, validation, **arguments)
+    assert {file.name: file.read_bytes() for file in (tmp_path / "r").iterdir()} == before
+    whole = arguments | {"run": tmp_path / "whole", "epsilon": 0.2}
+    results = [identify(training, validation, **whole) for _ in range(2)]  # a finished one may be asked for again
+    assert results[0].certificate == results[1].certificate

@@ -18,6 +18,7 @@ COMMANDS = [
     "demo",
     "identify",
     "verify",
+    "generalise",
     "simulate",
     "show",
     "audit",

@@ -118,7 +118,9 @@ def test_data_of_nonlinear_benchmarks_unchanged() -> None:
     train, test = data[:25], data[25:]
     result = identify(train, test, test=test, law="paper", order=4, networks=3, beta=0.5, washout=3)
     assert result.scores["test"]["fit"] == pytest.approx(result.scores["validation"]["fit"], rel=1e-9)
-    several = identify([train, train], [test], test=(test, test), law="paper", order=4, networks=3, beta=0.5, washout=3)
+    several = identify(
+        [train, train], [test], test=(test, train), law="paper", order=4, networks=3, beta=0.5, washout=3
+    )
     assert several.certificate.networks == 3
     discrete = utilities.Input_output_data(u=U, y=Y)  # no sampling time
     assert read_records(discrete)[0].sampling_time == 1.0

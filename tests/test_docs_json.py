@@ -21,6 +21,8 @@ TYPES = {
     "null": lambda v: v is None,
     "array of strings": lambda v: isinstance(v, list) and all(isinstance(item, str) for item in v),
     "array of integers": lambda v: isinstance(v, list) and all(isinstance(item, int) for item in v),
+    "array": lambda v: isinstance(v, list),
+    "array of numbers": lambda v: isinstance(v, list) and all(isinstance(item, int | float) for item in v),
     "array of objects": lambda v: isinstance(v, list) and all(isinstance(item, dict) for item in v),
 }
 
@@ -52,11 +54,13 @@ def printed(tmp_path_factory):
     columns = ["--inputs", "q3", "--outputs", "pH"]
     parts = ["--validation", "val.csv", "--test", "test.csv"]
     unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
-    twenty = ["--validation", "val.csv", "--test", ",".join(20 * ["short.csv"])]
+    short = ",".join(f"short{i}.csv" for i in range(20))
+    twenty = ["--validation", "val.csv", "--test", short]
     blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
     rules = ["--stop", "patience:5", "--discarded", "1", "--scores", "fit,peak", "--joint"]
     families = [*small[:2], "--order", "5,8", *small[4:]]
     few = ["--networks", "20", "--fresh", "3"]
+    pieces = ["--blocks", "4", "--gap", "80", "--mixing", "0.001", "--discarded", "1"]
     calls = [
         ("plan", [], 0),
         ("plan", ["--networks", "645"], 0),
@@ -67,7 +71,8 @@ def printed(tmp_path_factory):
         ("plan", ["--stop", "patience:20"], 0),
         ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
-        ("simulate-plant", ["--samples", "40", "--period", "10", "--output", "short.csv"], 0),
+        ("simulate-plant", ["--samples", ",".join(20 * ["40"]), "--period", "10", "--output", short], 0),
+        ("simulate-plant", ["--samples", "900", "--seed", "3", "--output", "long-test.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
         ("identify", ["train.csv", *columns, *small, *parts, "--run", "two", *rules], 0),
@@ -83,6 +88,8 @@ def printed(tmp_path_factory):
         ("show", ["diverged"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
         ("verify", ["one", "--fresh", "3"], 0),
+        ("generalise", ["two", "--criterion", "rmse<1"], 0),
+        ("generalise", ["one", "long-test.csv", *pieces], 0),
         ("show", ["one"], 0),
         ("report", ["one"], 0),
         ("figures", ["one", "--format", "svg"], 0),
@@ -143,6 +150,22 @@ def test_the_objects_inside_are_documented_too(printed):
     episodes = [found["episodes"] for found in (*identified, *committees) if found["episodes"]]
     require_as_documented(episodes, inside["episodes"])
     require_as_documented([v["optimism"] for v in identified if v["optimism"]], inside["optimism"])
+    seconds = [
+        v["generalisation"] for v in (*identified, *printed["generalise"], *printed["show"]) if v.get("generalisation")
+    ]
+    require_as_documented(seconds, inside["generalisation"])
+    require_as_documented([second["settled"] for second in seconds], inside["settled"])
+    require_as_documented([seen for second in seconds for seen in second["seen"].values()], inside["seen"])
+    stated = [one for second in seconds for each in second["statements"].values() for one in each]
+    limits = [one for one in stated if one["kind"] == "error limit"]
+    require_as_documented([*episodes, *limits], inside["episodes"])
+    assert {one["kind"] for one in stated} == {"error limit", "failure rate", "conformal band"}
+    shared = {"kind", "episodes", "beta", "total_beta", "mixing", "words"}
+    for kind, heading in (("failure rate", "rate"), ("conformal band", "band")):
+        own = [{k: v for k, v in one.items() if k not in shared} for one in stated if one["kind"] == kind]
+        require_as_documented(own, inside[heading])
+    assert all(set(one) == {"about", "says"} for second in seconds for one in second["words"])
+    assert [second["late"] for second in seconds[-3:]] == [True, False, False]
     for name in ("findings", "detection"):
         require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])

@@ -387,7 +387,7 @@ def test_the_committee_is_the_median_of_the_best_networks(in_blocks, ph_records)
     outputs = [member.simulate(test).y for member in members]
     expected = fit(test.y[40:], np.median(outputs, axis=0))
     assert in_blocks.committee_outcome.scores["test"]["fit"] == pytest.approx(expected, rel=1e-9)
-    assert in_blocks.committee_outcome.episodes is None, "one test record says nothing about new ones"
+    assert in_blocks.generalisation.limit("committee").epsilon == pytest.approx(0.95), "one test record says little"
 
 
 def test_twenty_test_records_say_something_about_new_ones(ph_records):
@@ -395,10 +395,11 @@ def test_twenty_test_records_say_something_about_new_ones(ph_records):
     test = [training.part(30 * i, 30 * i + 90) for i in range(20)]
     result = identify(training, validation, test=test, **SMALL)
     largest = max(float(rmse(r.y[60:], result.committee.simulate(r).y)) for r in test)
-    episodes = result.committee_outcome.episodes
+    episodes = result.generalisation.limit("committee")
     assert (episodes.episodes, episodes.limit) == (20, pytest.approx(largest, rel=1e-9))
     assert episodes.epsilon == pytest.approx(1 - 0.05 ** (1 / 20), rel=1e-9)
-    assert identify(training, validation, test=test[1:], **SMALL).committee_outcome.episodes is None
+    fewer = identify(training, validation, test=test[1:], **SMALL).generalisation.limit("committee")
+    assert fewer.epsilon == pytest.approx(1 - 0.05 ** (1 / 19), rel=1e-9)
 
 
 def test_no_committee_if_none_is_wanted(ph_records, tmp_path):

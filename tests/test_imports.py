@@ -18,7 +18,7 @@ ORDER = [
     {"kernels"},
     {"campaign"},
     {"report"},
-    {"identify", "verify", "audit"},
+    {"identify", "verify", "generalise", "audit"},
     {"compare", "estimators"},
     {"reproduce"},
     {"cli"},

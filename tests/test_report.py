@@ -16,7 +16,7 @@ from echobound.identify import identify
 from echobound.network import respond
 from echobound.report import write_page
 from echobound.report.contents import RunContents
-from echobound.report.sections import SECTIONS, again
+from echobound.report.sections import SECTIONS, again, generalisation
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
@@ -79,6 +79,38 @@ def test_the_page_says_what_the_certificate_says(run, page):
         assert float(facts[f"fit-{role}"].removesuffix("%")) == pytest.approx(result.scores[role]["fit"], abs=0.005)
 
 
+def test_the_second_certificate_is_on_the_page(run, page):
+    folder, result = run
+    second = RunFolder(folder).generalisation
+    assert second == result.generalisation
+    for sentence in (*(says for _, says in second.words), *second.not_stated):
+        assert sentence in page.text
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    assert {"generalisation", "plot-episodes", "plot-episode-worst"} <= ids
+    assert "plot-episode-typical" not in ids, "one episode is the worst, and all there is"
+
+
+def test_the_band_is_drawn_around_a_typical_and_the_worst_episode(ph_records, tmp_path):
+    training, validation = ph_records
+    test = [training.part(90 * i, 90 * i + 90) for i in range(5)]
+    result = identify(training, validation, test=test, **SMALL, run=tmp_path / "run")
+    contents = RunContents(RunFolder(tmp_path / "run"))
+    second = contents.second
+    drawn = contents.episodes(second)
+    errors = np.array(second.seen["model"].rmse)
+    for which, number in (("typical", np.argsort(errors)[2]), ("worst", errors.argmax())):
+        assert drawn[which].scores["model"]["rmse"] == pytest.approx(errors[number], rel=1e-9)
+        assert drawn[which].band == second.band().widths
+    assert (np.abs(drawn["worst"].measured - drawn["worst"].simulated["model"]) <= second.band().widths[0]).all()
+    section = generalisation(contents)
+    assert [drawing.name for drawing in section.drawings] == ["episodes", "episode-typical", "episode-worst"]
+    assert f"from {errors.min():.4g} to {errors.max():.4g}" in section.drawings[0].summary
+    figure = section.drawings[0].figure()
+    assert figure.axes[0].get_ylim()[1] > errors.max()
+    assert "FIT" not in figure.axes[0].get_ylabel()
+    assert result.generalisation == second
+
+
 def test_a_small_beta_is_written_as_a_power(ph_records, tmp_path):
     identify(*ph_records, law="paper", order=5, networks=40, beta=1e-7, washout=60, run=tmp_path / "run")
     text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
@@ -102,7 +134,7 @@ def test_sections_are_left_out_where_there_is_nothing_to_show(ph_records, tmp_pa
     identify(*ph_records, **SMALL, run=tmp_path / "run")
     contents = RunContents(RunFolder(tmp_path / "run"))
     shown = {build.__name__ for build in SECTIONS if build(contents) is not None}
-    assert "testing" not in shown
+    assert not {"testing", "generalisation"} & shown
     assert {"outputs", "search", "distribution", "model", "effort", "origin"} <= shown
 
 

@@ -9,11 +9,12 @@ from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
 from echobound.network import broad, from_reservoirpy, paper  # isort: skip
-from echobound.scenario import Certificate  # isort: skip
+from echobound.scenario import Certificate, Generalisation  # isort: skip
 from echobound.campaign import RunFolder  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
 from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
+from echobound.generalise import generalise  # isort: skip
 from echobound.audit import Audit, audit  # isort: skip
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Committee",
     "EchoStateNetwork",
     "EchoboundError",
+    "Generalisation",
     "Identification",
     "LogUniform",
     "Record",
@@ -34,6 +36,7 @@ __all__ = [
     "broad",
     "compare",
     "from_reservoirpy",
+    "generalise",
     "identify",
     "paper",
     "ph_experiment",

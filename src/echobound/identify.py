@@ -25,12 +25,15 @@ from echobound.campaign import (
     RunFolder,
     certificate_of,
     committee_outputs,
+    generalisation_of,
     outcome_of,
+    record_once,
     require_known,
     rows_digest,
     run_search,
     settle_networks,
     settle_stop,
+    settle_test,
     settle_validation,
     worker_count,
 )
@@ -45,7 +48,7 @@ from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, get_laws
 from echobound.network.law import Laws, Orders
 from echobound.report import write_page
-from echobound.scenario import Certificate, ErrorLimit, Optimism, StoppingRule, ranking
+from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, StoppingRule, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["Identification", "identify"]
@@ -65,13 +68,12 @@ class Identification:
         One row for each network: family, index, status, scores, order, ridge. Of several families, one after the other.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
-    optimism, episodes
-        The model's score on test data beside validation data, and what 20 test records or more say about new ones;
-        None without them.
+    generalisation
+        The second certificate, on test data: what model and committee are worth on new data. None without test data.
     committee
         The best networks as one model; the certificate does not cover it. None if it was not wanted.
     committee_outcome
-        Its scores, and what can be said about new episodes.
+        Its scores.
     chosen
         What was chosen because it was not given, a sentence each.
     run
@@ -89,12 +91,21 @@ class Identification:
     certificate: Certificate
     table: Rows
     scores: dict[str, Any]
-    optimism: Optimism | None
-    episodes: ErrorLimit | None
+    generalisation: Generalisation | None
     committee: Committee | None
     committee_outcome: Outcome | None
     chosen: tuple[str, ...]
     run: Path | None
+
+    @property
+    def optimism(self) -> Optimism | None:
+        """The model's score on test data beside validation data; None without test data."""
+        return None if self.generalisation is None else self.generalisation.optimism
+
+    @property
+    def episodes(self) -> ErrorLimit | None:
+        """What the errors of the model in the test records say about new ones; None without test data."""
+        return None if self.generalisation is None else self.generalisation.limit()
 
 
 def identify(
@@ -102,6 +113,7 @@ def identify(
     validation: Record | Iterable[Record] | None = None,
     *,
     test: Record | Iterable[Record] = (),
+    criterion: str | None = None,
     law: Laws = "broad",
     order: Orders = None,
     epsilon: float | None = None,
@@ -130,6 +142,9 @@ def identify(
     ----------
     training, validation, test
         Records, one or several each. Test data are used once, for the models that were picked.
+    criterion
+        What a test record has to keep, such as ``"fit>80"``: the second certificate then limits how often a new one
+        does not.
     law, order
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given apart. Of several laws or
         orders each is a family of networks, and the best of all families is picked and certified.
@@ -185,8 +200,11 @@ def identify(
     require_known(engine)
     if committee < 0:
         raise InputError(f"the size of the committee must be a number of networks from 0 on, got {committee}")
+    asked = settle_test(criterion)
     scheme = settle_validation(training, validation, test, blocks=blocks, washout=washout)
     experiments = scheme.experiments
+    if criterion is not None and not experiments.test:
+        raise InputError(f"the criterion {criterion} is for test data, but there are none: give test data")
     laws = get_laws(law, order, sum(len(record) for record in experiments.training))
     problems = scheme.problems(laws=laws, scores=measure, seed=seed, horizon=horizon)
     _require_computable(problems, worker_count(workers))
@@ -220,9 +238,6 @@ def identify(
     if run is not None:
         folder = RunFolder.start(str(run).replace("{plan}", plan.digest[:8]), plan, experiments)
 
-        if (folder.path / "certificate.json").exists():
-            _ = RunFolder(folder.path).certificate  # what was certified must still follow from the folder
-
     # Draw, train and score every network.
     with Ledger(None, plan.digest, plan.scores) if folder is None else folder.ledger(write=True) as ledger:
         table = run_search(code, problems, plan, ledger, workers=workers, engine=engine, on_progress=on_progress)
@@ -232,7 +247,7 @@ def identify(
     best = ranking(table["scores"][:, 0], measure[0].direction, max(committee, 1))
     trained = [train_network(code, problems[row["family"]], int(row["index"])) for row in table[best]]
     model, several = (trained[0][0] if trained else None), None
-    achieved, outcome = Outcome({}, None), None
+    achieved, outcome, second = Outcome({}), None, None
     if model is not None:
         outputs = trained[0][1]
         _require_same(problems[0], outputs, table["scores"][best[0], 0], folder)
@@ -244,6 +259,7 @@ def identify(
     certificate = certificate_of(
         plan,
         table,
+        measure,
         digests={
             "data": plan.data,
             "plan": plan.digest,
@@ -253,16 +269,20 @@ def identify(
         },
         provenance=provenance(kernel=code.name, ran=ran, seconds=float(table["seconds"].sum())),
     )
+    if model is not None and experiments.test:
+        models = {"model": model} | ({} if several is None else {"committee": several})
+        data, picked = (experiments.training, experiments.test), certificate.threshold
+        second = generalisation_of(models, *data, asked, score=measure[0], picked=picked, horizon=horizon)
     if folder is not None:
         folder.finish(model, certificate, several)
+        second = second and record_once(folder, second)
         write_page(folder)
     return Identification(
         model=model,
         certificate=certificate,
         table=table,
         scores=achieved.scores,
-        optimism=achieved.optimism,
-        episodes=achieved.episodes,
+        generalisation=second,
         committee=several,
         committee_outcome=outcome,
         chosen=scheme.chosen,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 
 from echobound.audit.files import Files
+from echobound.audit.generalisation import check_generalisation
 from echobound.audit.log import Log
 from echobound.audit.originals import check_originals
 from echobound.audit.outcome import Audit
@@ -38,7 +40,8 @@ def audit(
     Nothing in the folder is changed, and nothing it says of itself is believed: the digests of data, plan, ledger and
     models are made again, the certificate is derived from plan and ledger field by field, and networks are drawn and
     trained again from their index. Winner, worst network and members of the committee always are; of the others, fresh
-    ones of a verification among them, a sample.
+    ones of a verification among them, a sample. Where there is a second certificate, the models run over the test data
+    again.
 
     Parameters
     ----------
@@ -81,8 +84,10 @@ def audit(
     files = Files(folder, Log())
     files.read()
     log, counts = files.log, (0, 0, 0)
+    later = check_generalisation(files)
     if data is not None and files.experiments is not None:
-        check_originals(files.experiments, data, log)
+        everything_used = replace(files.experiments, test=(*files.experiments.test, *later))
+        check_originals(everything_used, data, log)
     files.check_certificate()
     problems = files.problems()
     if problems is not None:

@@ -192,6 +192,7 @@ class Files:
         derived = certificate_of(
             plan,
             rows,
+            [get_score(name) for name in plan.scores],
             digests={
                 "data": plan.data if self.experiments is None else self.experiments.digest,
                 "plan": plan.digest,
@@ -218,6 +219,14 @@ class Files:
         if self.plan is None or self.search is None:
             return []
         return self._draws(ranking(*self._scores(self.search), max(self.plan.committee, 1)))
+
+    @property
+    def picked(self) -> float | None:
+        """The best score of the search, by the ledger."""
+        if self.search is None or not self.ranked:
+            return None
+        scores, direction = self._scores(self.search)
+        return float(scores[ranking(scores, direction, 1)[0]])
 
     def claimed(self) -> set[Draw]:
         """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""

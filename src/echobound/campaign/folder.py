@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan
-from echobound.campaign.search import by_family, certificate_of, search_rows, stops_at_will
+from echobound.campaign.search import by_family, certificate_of, networks_due, search_rows, stops_at_will
 from echobound.data.record import Record
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -20,10 +21,10 @@ from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
-from echobound.scenario import Certificate
+from echobound.scenario import Certificate, Generalisation
 from echobound.scores import get_score
 
-__all__ = ["Experiments", "RunFolder", "make_folder"]
+__all__ = ["Experiments", "RunFolder", "make_folder", "records_digest"]
 
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
@@ -66,6 +67,18 @@ class Experiments:
         except (KeyError, TypeError, InputError) as error:
             raise DamagedFile(path, "header", f"not complete, {error}") from None
         return cls(**{role: tuple(records) for role, records in found.items()})
+
+
+def records_digest(records: Sequence[Record]) -> str:
+    """SHA-256 over records, in their order.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0])
+    >>> records_digest([one]) == records_digest([one, one])
+    False
+    """
+    return digest([record.identity() for record in records])
 
 
 def make_folder(path: Path, why: str) -> None:
@@ -126,7 +139,19 @@ class RunFolder:
             _ = folder.experiments  # they must still be those of the plan
         else:
             experiments.save(folder.path / "data.npz")
+        if (folder.path / "certificate.json").exists():
+            cls(path)._require_as_left()
         return folder
+
+    def _require_as_left(self) -> None:
+        """What was certified must still follow; once its test data were opened, a search must not go on."""
+        _ = self.certificate
+        due = networks_due(self.plan, self.search["scores"][:, 0], get_score(self.plan.scores[0]).direction)
+        if stops_at_will(self.plan) and (self.path / "generalisation.json").exists() and len(self.search) < due:
+            raise RunError(
+                f"the search of {self.path} was ended at {len(self.search)} networks, and its test data were opened"
+                " then: to go on would be to choose by them; nothing was changed; start another run, with other data"
+            )
 
     @cached_property
     def plan(self) -> Plan:
@@ -219,6 +244,44 @@ class RunFolder:
             raise DamagedFile(path, "digest", "this is not the committee of certificate.json")
         return committee
 
+    @property
+    def generalisation(self) -> Generalisation | None:
+        """The second certificate, every statement derived again from what was seen; None if there is none.
+
+        What was seen is taken as stored, as the rows of the ledger are: an audit runs the models again.
+        """
+        path, certificate = self.path / "generalisation.json", self.certificate
+        if not path.exists():
+            return None
+        found = Generalisation.from_dict(read_json(path), path)
+        expected = {name: certificate.digests.get(name, "") for name in ("model", "committee")}
+        for part, value in expected.items():
+            if found.digests.get(part) != value:
+                raise DamagedFile(path, f"digest of the {part}", "certificate.json has another")
+        optimism = found.optimism
+        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
+        if stated != (certificate.horizon, *score):
+            raise DamagedFile(path, "optimism", "certificate.json has another score, horizon or threshold")
+        _ = self.tested(found)
+        return found
+
+    def tested(self, second: Generalisation) -> tuple[Record, ...]:
+        """The records that a second certificate speaks of: the run's own test data, or those given later."""
+        own, wanted = self.experiments.test, second.digests.get("test")
+        if own and records_digest(own) == wanted:
+            return own
+        later = Experiments.load(self.path / "test.npz").test
+        if records_digest(later) != wanted:
+            raise DamagedFile(self.path / "test.npz", "digest", "these are not the data of generalisation.json")
+        return later
+
+    def record_generalisation(self, second: Generalisation, given: Sequence[Record] = ()) -> None:
+        """Write the second certificate, after the test data if they were given for it."""
+        if given:
+            Experiments((), (), tuple(given)).save(self.path / "test.npz")
+        write_json(self.path / "generalisation.json", second.to_dict())
+
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from the ledger."""
@@ -232,10 +295,14 @@ class RunFolder:
         if certificate.digests.get("ledger") != rows_digest(self.search):
             raise DamagedFile(self.path / "ledger.sqlite", "rows", "they are not those that were certified")
         try:
-            certificate.require_equal(certificate_of(self.plan, self.search, digests=certificate.digests), path)
+            certificate.require_equal(self._derived(certificate.digests), path)
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
         return certificate
+
+    def _derived(self, digests: Mapping[str, str]) -> Certificate:
+        scores = [get_score(name) for name in self.plan.scores]
+        return certificate_of(self.plan, self.search, scores, digests=digests)
 
     def finish(
         self, model: EchoStateNetwork | None, certificate: Certificate, committee: Committee | None = None

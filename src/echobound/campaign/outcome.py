@@ -14,10 +14,9 @@ from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee, median_of
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
-from echobound.scenario import ErrorLimit, Optimism
-from echobound.scores import mean_summary, rmse, summary
+from echobound.scores import mean_summary, summary
 
-__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "episodes_of", "outcome_of"]
+__all__ = ["NOT_COVERED", "Outcome", "committee_outputs", "outcome_of"]
 
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate, which is"
@@ -25,27 +24,17 @@ NOT_COVERED = (
 )
 
 
-FEWEST_EPISODES = 20  # fewer say next to nothing: 19 alone leave epsilon = 0.146
-EPISODE_BETA = 0.05
-
-
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Scores of a model, and what can be said about new episodes.
+    """Scores of a model.
 
     Parameters
     ----------
     scores
         FIT and RMSE under ``validation`` (of blocks: their mean) and, where there are test data, ``test``.
-    episodes
-        What the RMSE in the test records says about new ones; None of fewer than 20.
-    optimism
-        The picked network's score on test data beside validation data; None of a committee, or without test data.
     """
 
     scores: dict[str, Any]
-    episodes: ErrorLimit | None
-    optimism: Optimism | None = None
 
 
 def outcome_of(
@@ -64,39 +53,17 @@ def outcome_of(
     >>> problem = hold_out(training, validation, law=paper(10), scores=[get_score("fit")])
     >>> model, outputs = train_network(get_kernel(), problem, 0)
     >>> outcome = outcome_of(model, problem, outputs, test=[validation])
-    >>> sorted(outcome.scores), outcome.episodes
-    (['test', 'validation'], None)
+    >>> sorted(outcome.scores)
+    ['test', 'validation']
     """
     names = model.output_names
     folds = [summary(measured, one, names) for measured, one in zip(problem.measured, outputs, strict=True)]
     scores = {"validation": mean_summary(folds)}
-    if not test:
-        return Outcome(scores, None)
-    pairs = respond(model, test, problem.horizon, dynamics=compiled_dynamics())
-    measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    scores["test"] = summary(measured, simulated, names)
-    if isinstance(model, Committee):
-        return Outcome(scores, _limit(pairs))
-    score = problem.scores[0]
-    seen = np.mean([score(*pair) for pair in zip(problem.measured, outputs, strict=True)])
-    optimism = Optimism.of(
-        float(seen), float(score(measured, simulated)), score=score.name, direction=score.direction, unit=score.unit
-    )
-    return Outcome(scores, _limit(pairs), optimism)
-
-
-def episodes_of(
-    model: EchoStateNetwork | Committee, test: Sequence[Record], horizon: int | None = None
-) -> ErrorLimit | None:
-    """What the RMSE in the test records says about new ones; None of fewer than 20."""
-    if len(test) < FEWEST_EPISODES:
-        return None
-    return _limit(respond(model, test, horizon, dynamics=compiled_dynamics()))
-
-
-def _limit(pairs: Sequence[tuple[Signal, Signal]]) -> ErrorLimit | None:
-    enough = len(pairs) >= FEWEST_EPISODES
-    return ErrorLimit.of([rmse(*pair) for pair in pairs], beta=EPISODE_BETA) if enough else None
+    if test:
+        pairs = respond(model, test, problem.horizon, dynamics=compiled_dynamics())
+        measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        scores["test"] = summary(measured, simulated, names)
+    return Outcome(scores)
 
 
 def committee_outputs(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:

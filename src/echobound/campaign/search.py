@@ -163,23 +163,28 @@ def _certifies(plan: Plan, networks: int) -> bool:
 
 
 def certificate_of(
-    plan: Plan, rows: Rows, *, digests: Mapping[str, str], provenance: Mapping[str, Any] | None = None
+    plan: Plan,
+    rows: Rows,
+    scores: Sequence[Score],
+    *,
+    digests: Mapping[str, str],
+    provenance: Mapping[str, Any] | None = None,
 ) -> Certificate:
     """What the rows of a finished search are worth, by what was planned; it is derived in this one place.
 
     Parameters
     ----------
-    plan, rows
-        What was planned, and the rows that `run_search` returned.
+    plan, rows, scores
+        What was planned, the rows that `run_search` returned, and the scores in them.
     digests, provenance
         As in `certify`.
     """
-    scores, score, families = rows["scores"], get_score(plan.scores[0]), plan.families
+    table, score, families = rows["scores"], scores[0], plan.families
     epsilon = plan.epsilon
     if plan.stop is not None and stops_at_will(plan):  # who stopped before epsilon was reached gets what there is
         epsilon = max(epsilon, plan.stop.epsilon(len(rows)))
     return certify(
-        scores[:, 0],
+        table[:, 0],
         score=score.name,
         direction=score.direction,
         unit=score.unit,
@@ -192,22 +197,21 @@ def certificate_of(
         seed=plan.seed,
         families=families,
         digests=digests,
-        statements=_statements_of(plan, scores, score),
+        statements=_statements_of(plan, table, scores),
         provenance=provenance,
     )
 
 
-def _statements_of(plan: Plan, table: Scores, score: Score) -> tuple[Statement, ...]:
+def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[Statement, ...]:
     if plan.families:
-        parts, scoring = np.split(table[:, 0], len(plan.laws)), _scoring(plan, score)
+        parts, scoring = np.split(table[:, 0], len(plan.laws)), _scoring(plan, scores[0])
         named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
         return (Families.of(named, beta=plan.beta, **scoring), Gain.of(table[:, 0], **scoring))
     joint: tuple[Statement, ...] = ()
     if plan.joint:
         named = dict(zip(plan.scores, table.T, strict=True))
-        directions = [get_score(name).direction for name in plan.scores]
-        joint = (JointScores.of(named, beta=plan.beta, directions=directions),)
-    *certain, estimate = statements_of(plan, table[:, 0], score)
+        joint = (JointScores.of(named, beta=plan.beta, directions=[score.direction for score in scores]),)
+    *certain, estimate = statements_of(plan, table[:, 0], scores[0])
     return (*certain, *joint, estimate)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
-from echobound.cli.reading import Decimate, Missing, Resample, SamplingTime, Sheet, Time
+from echobound.cli.reading import Columns, Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_like
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, progress, words
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from echobound.data import Record
 
 __all__ = ["register"]
-
-Columns = Annotated[str | None, typer.Option(help="Columns in these files, if not called as in the run.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +53,8 @@ def audit(
     """Derive the certificate of a run again: digests, data, law, every bound, and networks trained again.
 
     The picked network, the worst one and the committee always are; of the others a sample, and with what probability
-    it would have met a forged one is printed. Nothing in the folder is changed. With --data the run's data are held
+    it would have met a forged one is printed. With a second certificate, the models run over the test data again.
+    Nothing in the folder is changed. With --data the run's data are held
     against the original files, read with the same options as in identify.
 
     Ends with exit code 1 if anything was found.
@@ -89,17 +88,13 @@ def _originals(
 ) -> list[Record] | None:
     """The original files, read with the names and the sampling time of the run where nothing else is said."""
     from echobound.campaign import Experiments
-    from echobound.data import read_records
     from echobound.errors import RunError
 
     try:
         first = Experiments.load(run / "data.npz").training[0]
     except (RunError, IndexError):
         return None  # the audit will say why
-    if options["sampling_time"] is None and options["time"] is None:
-        options["sampling_time"] = first.sampling_time
-    columns = (words(inputs) or list(first.input_names), words(outputs) or list(first.output_names))
-    return list(read_records(files, *columns, **options))
+    return read_like(first, files, inputs, outputs, **options)
 
 
 def _print(outcome: Audit) -> None:

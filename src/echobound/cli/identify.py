@@ -90,6 +90,9 @@ def identify(
         typer.Option(help="Without --validation: blocks of the data to score in turn; 0 holds out the end of them."),
     ] = None,
     test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
+    criterion: Annotated[
+        str | None, typer.Option(help="What a test file has to keep, settled beforehand: fit>80, rmse<0.1.")
+    ] = None,
     law: Annotated[
         str | None,
         typer.Option(help="What is drawn: broad (if not given) or paper; both, by commas, are two families."),
@@ -175,6 +178,7 @@ def identify(
             training,
             read(words(validation)) if validation else None,
             test=read(words(test)) if test else (),
+            criterion=criterion,
             law=words(law) if law else "broad",
             order=None if order is None else numbers(order, "--order"),
             epsilon=epsilon,
@@ -200,6 +204,7 @@ def identify(
 
 
 def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
+    second = result.generalisation
     content = {
         "run": str(result.run),
         "chosen": list(chosen),
@@ -208,14 +213,15 @@ def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> Non
         "stability": None if result.model is None else result.model.stability.to_dict(),
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),
+        "generalisation": None if second is None else second.to_dict(),
         "committee": None,
     }
     if result.committee is not None and result.committee_outcome is not None:
-        outcome = result.committee_outcome
+        limit = None if second is None else second.limit("committee")
         content["committee"] = {
             **committee_facts(result.committee, result.certificate),
-            "scores": outcome.scores,
-            "episodes": None if outcome.episodes is None else outcome.episodes.to_dict(),
+            "scores": result.committee_outcome.scores,
+            "episodes": None if limit is None else limit.to_dict(),
         }
     if as_json:
         print_json(content)

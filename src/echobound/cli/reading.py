@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,20 @@ from echobound.cli.terminal import words
 if TYPE_CHECKING:
     from echobound.data import Record
 
-__all__ = ["Decimate", "Missing", "Resample", "SamplingTime", "Sheet", "Time", "read_files", "said_of_reading"]
+__all__ = [
+    "Columns",
+    "Decimate",
+    "Missing",
+    "Resample",
+    "SamplingTime",
+    "Sheet",
+    "Time",
+    "read_files",
+    "read_like",
+    "said_of_reading",
+]
+
+Columns = Annotated[str | None, typer.Option(help="Columns in these files, if not called as in the run.")]
 
 SamplingTime = Annotated[float | None, typer.Option(help="Seconds between samples.")]
 Time = Annotated[str | None, typer.Option(help="Column of sample times, in seconds or as time stamps.")]
@@ -51,6 +64,16 @@ def read_files(
             shortest=shortest,
         )
     )
+
+
+def read_like(first: Record, files: list[str], inputs: str | None, outputs: str | None, **options: Any) -> list[Record]:
+    """Read files with the names and the sampling time of a record where nothing else is said."""
+    from echobound.data import read_records
+
+    if options["sampling_time"] is None and options["time"] is None:
+        options["sampling_time"] = first.sampling_time
+    columns = (words(inputs) or list(first.input_names), words(outputs) or list(first.output_names))
+    return list(read_records(files, *columns, **options))
 
 
 def said_of_reading(

@@ -65,6 +65,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
         content["order"] = folder.model.order
     if folder.committee is not None:
         content["committee"] = committee_facts(folder.committee, certificate)
+    if (second := folder.generalisation) is not None:
+        content["generalisation"] = second.to_dict()
     if len(folder.verification):
         content["verification"] = verification_of(folder)
     if as_json:

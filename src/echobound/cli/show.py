@@ -1,8 +1,8 @@
-"""A result set for the terminal: certificate, distribution of scores, facts, files."""
+"""A result set for the terminal: certificates, distribution of scores, facts, files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from echobound.network import Committee
     from echobound.scenario import Certificate
 
-__all__ = ["committee_facts", "print_result"]
+__all__ = ["committee_facts", "print_facts", "print_result", "second_facts"]
 
 WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -49,11 +49,10 @@ def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> Non
     title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
     if not out.is_terminal:
         print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
-        print("\n".join(f"{name}: {value}" for name, value in _facts(content)))
+        print_facts(_facts(content))
         return
     from rich.console import Group
     from rich.panel import Panel
-    from rich.table import Table
     from rich.text import Text
 
     width = min(out.width, WIDEST)
@@ -66,12 +65,26 @@ def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> Non
     out.print(
         Panel(Group(*parts), title=title_text, title_align="left", width=width, padding=(1, 3), border_style="dim")
     )
-    table = Table(box=None, show_header=False, pad_edge=False, width=width, padding=(0, 2, 0, 0))
+    out.print()
+    print_facts(_facts(content))
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values: in two columns on a terminal, plain lines when piped."""
+    out = console()
+    if not out.is_terminal:
+        print("\n".join(f"{name}: {value}" for name, value in facts))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False, width=min(out.width, WIDEST), padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _facts(content):
-        table.add_row(name, Text(value))
-    out.print()
+    last = ""
+    for name, value in facts:
+        table.add_row("" if name == last else name, Text(value))
+        last = name
     out.print(table)
 
 
@@ -139,9 +152,6 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         order = f", {content['order']} states" if "order" in content else ""
         yield "picked", f"network {certificate['winner']}{_of_family(certificate)}{order}"
     yield from _scores(content.get("scores", {}))
-    for name, key in (("on test data", "optimism"), ("new episodes", "episodes")):
-        if content.get(key):
-            yield name, content[key]["words"]
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
     if content.get("committee"):
@@ -151,8 +161,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"median of networks {', '.join(map(str, committee['members']))}; not covered by the certificate",
         )
         yield from _scores(committee.get("scores", {}), "committee, ")
-        if committee.get("episodes"):
-            yield "committee, new episodes", committee["episodes"]["words"]
+    yield from second_facts(content.get("generalisation"))
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
@@ -170,6 +179,13 @@ def _of_family(certificate: Mapping[str, Any]) -> str:
         if statement["kind"] == "families":
             return f" ({statement['names'][statement['best']]})"
     return ""
+
+
+def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """What the second certificate says, from its JSON; nothing without one."""
+    for one in second["words"] if second else ():
+        about = one["about"]
+        yield (about if about == "on test data" else f"new data, {about}"), one["says"]
 
 
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ __all__ = [
     "numbers",
     "print_json",
     "progress",
+    "spinner",
     "standing",
     "stop",
     "words",
@@ -120,6 +121,16 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | No
         if isinstance(interrupt, Stopped):
             stop(str(interrupt), interrupt.code)
         raise
+
+
+@contextmanager
+def spinner(what: str, quiet: bool) -> Iterator[None]:
+    """Say on the terminal what goes on while inside; nothing when piped or quiet."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    with console(error=True).status(what):
+        yield
 
 
 def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:

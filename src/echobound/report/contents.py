@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.campaign.folder import RunFolder
+from echobound.campaign.generalisation import episodes_of
 from echobound.campaign.outcome import committee_outputs
 from echobound.campaign.plan import Plan
 from echobound.campaign.verification import verification_of
-from echobound.data.record import Signal
+from echobound.data.record import Record, Signal
 from echobound.kernels import compiled_dynamics, get_kernel
 from echobound.kernels.base import Rows
 from echobound.kernels.training import scored_outputs
 from echobound.network import Committee, EchoStateNetwork, respond
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
-from echobound.scenario import Certificate, DistributionBand, Families, Gain, learning_curve
+from echobound.scenario import Certificate, DistributionBand, Families, Gain, Generalisation, learning_curve
 from echobound.scenario.verification import Case
 from echobound.scores import Score, get_score, mean_summary, summary
 
@@ -48,6 +49,8 @@ class Response:
         Of the outputs.
     scores
         FIT and RMSE of each that simulates, as `scores.summary` gives them.
+    band
+        For each output half the width of the model's band in new episodes, or None; empty where it is not drawn.
     """
 
     role: str
@@ -57,6 +60,7 @@ class Response:
     names: tuple[str, ...]
     units: tuple[str, ...]
     scores: Mapping[str, Mapping[str, Any]]
+    band: tuple[float | None, ...] = ()
 
 
 class RunContents:
@@ -111,8 +115,27 @@ class RunContents:
         """Model and committee on validation and, where there are any, test data; nothing if all networks diverged."""
         if self.certificate.winner is None:
             return []
-        held_out = self._blocks() if self.plan.blocks is not None else self._records("validation")
-        return [held_out, *([self._records("test")] if self.folder.experiments.test else [])]
+        data = self.folder.experiments
+        held_out = self._blocks() if self.plan.blocks is not None else self._records("validation", data.validation)
+        return [held_out, *([self._records("test", data.test)] if data.test else [])]
+
+    @cached_property
+    def second(self) -> Generalisation | None:
+        """The second certificate, on test data; None if there is none."""
+        return self.folder.generalisation
+
+    def episodes(self, second: Generalisation) -> dict[str, Response]:
+        """Of the picked network's episodes, by what they are: a typical one (median RMSE) and the worst."""
+        records = episodes_of(self.folder.tested(second), second.settled, self.folder.model.washout)
+        errors = [np.inf if error is None else error for error in second.seen["model"].rmse]
+        order = np.argsort(errors, kind="stable")
+        named = {"typical": order[(len(order) - 1) // 2], "worst": order[-1]}
+        band = second.band()
+        return {
+            which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
+            for which, number in named.items()
+            if which == "worst" or len(order) > 1
+        }
 
     def named(self, network: EchoStateNetwork) -> str:
         """A network by its number, with its family where there are several."""
@@ -126,8 +149,9 @@ class RunContents:
         committee = self.folder.committee
         return {"model": self.folder.model} | ({} if committee is None else {"committee": committee})
 
-    def _records(self, role: str) -> Response:
-        records, fast, offset, times = getattr(self.folder.experiments, role), compiled_dynamics(), 0, []
+    def _records(self, role: str, records: Sequence[Record]) -> Response:
+        fast, offset = compiled_dynamics(), 0
+        times: list[Any] = []
         for record in records:
             times.append((offset + np.arange(self.folder.model.washout, len(record))) * record.sampling_time)
             offset += len(record)

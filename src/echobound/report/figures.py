@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from echobound.data.record import Record, Signal
 from echobound.errors import InputError
-from echobound.report.panels import FamilyRange, ScorePanel, histogram, labelled, staircase
+from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase
 from echobound.scores import fit_per_output
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compare_figure",
     "distribution_figure",
+    "episodes_figure",
     "families_figure",
     "learning_figure",
     "networks_figure",
@@ -143,11 +144,13 @@ def outputs_figure(
     *,
     title: str = "",
     fits: Mapping[str, Sequence[float]] | None = None,
+    band: Sequence[float | None] = (),
 ) -> Figure:
     """Measured outputs against simulated ones, two axes for each output: signals with FIT, and below them the errors.
 
     A row of NaN is a gap between two records, and is not scored. FIT is that of the samples given, unless `fits` says
-    it for each output (of signals that were thinned before).
+    it for each output (of signals that were thinned before). A band has half a width for each output, and is drawn
+    around the first that simulates.
 
     Examples
     --------
@@ -168,17 +171,22 @@ def outputs_figure(
         # Beyond the measured range a diverging model would flatten everything else.
         low, high = float(np.nanmin(measured[:, i])), float(np.nanmax(measured[:, i]))
         margin = 0.35 * (high - low) or 1.0
-        bottom = low
+        bottom, top = low, high
         for (whose, signal), color in zip(simulated.items(), MODELS * len(simulated), strict=False):
             shown = np.clip(signal[:, i], low - 10 * margin, high + 10 * margin)
             bottom = min(bottom, max(float(np.nanmin(shown)), low - margin))
             label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
             [line] = upper.plot(time, shown, color=color)
+            half = band[i] if band and whose == next(iter(simulated)) else None
+            if half is not None:
+                upper.fill_between(time, shown - half, shown + half, color=color, alpha=0.2, lw=0)
+                inside = np.clip(shown, low - margin, high + margin)
+                bottom, top = min(bottom, float(np.nanmin(inside)) - half), float(np.nanmax(inside)) + half
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
             error = np.clip(measured[:, i] - signal[:, i], -margin, margin)
             lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
         lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
-        upper.set_ylim(bottom - 0.05 * margin, high + margin)
+        upper.set_ylim(bottom - 0.05 * margin, max(top, high) + margin)
         upper.set_ylabel(labelled(name, unit), parse_math=False)  # a column may be called $x
         legend = upper.legend(loc="upper right", ncols=min(3, len(simulated) + 1))
         for text in legend.get_texts():
@@ -235,6 +243,33 @@ def score_axes(ax: Axes, panel: ScorePanel) -> None:
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2)
     ax.set_ylim(*panel.limits)
     ax.set_ylabel(panel.label, parse_math=False)
+
+
+@styled
+def episodes_figure(panel: EpisodePanel, *, title: str = "") -> Figure:
+    """The error of each model in each episode, with its limit.
+
+    Examples
+    --------
+    >>> panel = EpisodePanel(errors={"model": np.array([0.1, 0.3])}, limits={"model": 0.3}, label="RMSE (pH)")
+    >>> episodes_figure(panel).axes[0].get_ylabel()
+    'RMSE (pH)'
+    """
+    figure = _figure(2.4)
+    ax = figure.subplots()
+    for (who, errors), color in zip(panel.errors.items(), MODELS, strict=False):
+        number, off = np.arange(1, len(errors) + 1), panel.off(who)
+        ax.plot(number[~off], panel.shown(who)[~off], ".", color=color, ms=5, mew=0, label=who)
+        ax.plot(number[off], panel.shown(who)[off], "^", color=color, ms=4)
+        limit = panel.limits[who]
+        if limit is not None:
+            ax.axhline(limit, color=color, lw=1.0, ls="--", label=f"its limit: {limit:.4g}")
+    ax.set_ylim(0, 1.04 * panel.top)
+    ax.set_ylabel(panel.label, parse_math=False)
+    ax.set_xlabel("episode (number)")
+    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=4)
+    ax.set_title(title, parse_math=False)
+    return figure
 
 
 @styled

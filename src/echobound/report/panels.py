@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from echobound.scenario.verification import Case, violates
 from echobound.scores import Direction
 
-__all__ = ["FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
+__all__ = ["EpisodePanel", "FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -161,6 +162,45 @@ class FamilyRange:
             high=high,
             epsilon=epsilon,
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EpisodePanel:
+    """The error of each model in each episode, with its limit; an episode in which it diverged stands on the edge.
+
+    Parameters
+    ----------
+    errors
+        By what simulates, one for each episode; not finite where it diverged.
+    limits
+        Likewise; None if there is no limit.
+    label
+        Of the axis, with its unit.
+
+    Examples
+    --------
+    >>> panel = EpisodePanel(errors={"model": np.array([0.1, np.inf])}, limits={"model": None}, label="RMSE (pH)")
+    >>> panel.shown("model").tolist(), panel.off("model").tolist()
+    ([0.1, 0.12], [False, True])
+    """
+
+    errors: Mapping[str, Array]
+    limits: Mapping[str, float | None]
+    label: str
+
+    @property
+    def top(self) -> float:
+        """Upper end of the axis; the lower one is 0."""
+        seen = np.concatenate([errors[np.isfinite(errors)] for errors in self.errors.values()])
+        return 1.2 * float(min(seen.max(initial=0.0), LARGEST)) or 1.0
+
+    def off(self, who: str) -> Mask:
+        """Episodes in which a model diverged."""
+        return ~np.isfinite(self.errors[who])
+
+    def shown(self, who: str) -> Array:
+        """The height at which each episode is drawn."""
+        return np.where(self.off(who), self.top, np.minimum(self.errors[who], self.top))
 
 
 def thinned(signals: Array, most: int) -> NDArray[np.intp]:

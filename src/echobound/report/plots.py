@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.report.contents import Response
-from echobound.report.panels import FamilyRange, ScorePanel, histogram, labelled, staircase, thinned
+from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase, thinned
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
     from bokeh.plotting import figure as Figure  # noqa: N812  # a class, in lower case there
 
-__all__ = ["distribution_plot", "families_plot", "learning_plot", "networks_plot", "outputs_plot"]
+__all__ = ["distribution_plot", "episodes_plot", "families_plot", "learning_plot", "networks_plot", "outputs_plot"]
 
 Array = NDArray[np.float64]
 MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
@@ -50,12 +50,20 @@ def outputs_plot(response: Response) -> LayoutDOM:
         data: dict[str, Any] = {"t": response.time[rows], "y": measured[rows].astype(np.float32)}
         for j, y in enumerate(shown.values()):
             data |= {f"y{j}": y[rows].astype(np.float32), f"e{j}": (measured - y)[rows].astype(np.float32)}
+        half = response.band[i] if response.band else None
+        if half is not None:
+            data |= {"low": data["y0"] - np.float32(half), "high": data["y0"] + np.float32(half)}
         source = ColumnDataSource(data)
         bottom = min(low, *(max(float(np.nanmin(y)), low - margin) for y in shown.values()))
         top = max(high, *(min(float(np.nanmax(y)), high + margin) for y in shown.values()))
+        if half is not None:  # as much of it as a model near the measured output has
+            inside = np.clip(shown[next(iter(shown))], low - margin, high + margin)
+            bottom, top = min(bottom, float(np.nanmin(inside)) - half), max(top, float(np.nanmax(inside)) + half)
         upper = _plot(
             260, x_range, _range(bottom - 0.1 * margin, top + 0.1 * margin), y=labelled(name, unit), only_x=True
         )
+        if half is not None:
+            _painted(upper.varea("t", "low", "high", source=source, fill_alpha=0.22), fill_color="accent")
         first = _line(upper, "t", "y", source, "measured")
         error = max(float(np.nanmax(np.abs(np.clip(measured - y, -margin, margin)))) for y in shown.values()) or 1.0
         lower = _plot(
@@ -112,6 +120,31 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
             _painted(circled, line_color="alert").name = f"violations-{panel.case}"
         plots.append(plot)
     return _stack(plots)
+
+
+def episodes_plot(panel: EpisodePanel) -> LayoutDOM:
+    """The error of each model in each episode, a dot each, with its limit."""
+    from bokeh.models import ColumnDataSource, Span
+
+    count = len(next(iter(panel.errors.values())))
+    plot = _plot(
+        230, _range(0.5 - 0.01 * count, count + 0.5 + 0.01 * count, "x"), _range(0, 1.04 * panel.top), y=panel.label,
+        x="episode (number)", only_x=True,
+    )  # fmt: skip
+    for (who, errors), colour in zip(panel.errors.items(), MODEL_COLOURS, strict=False):
+        off, drawn = panel.off(who), []
+        for which, marker in ((~off, "circle"), (off, "triangle")):
+            number = np.arange(1, count + 1, dtype=np.int32)[which]
+            data: dict[str, Any] = {"number": number, "y": panel.shown(who)[which], "error": errors[which]}
+            dots = plot.scatter("number", "y", source=ColumnDataSource(data), marker=marker, size=7, line_color=None)
+            drawn.append(_painted(dots, fill_color=colour))
+        _hover(plot, drawn, [("episode", "@number"), ("of", who), ("error", "@error{%.5g}")])
+        limit = panel.limits[who]
+        if limit is not None:
+            line = Span(location=limit, dimension="width", line_width=1.5, line_dash="dashed")
+            _paint(line, line_color=colour)
+            plot.add_layout(line)
+    return _stack([plot])
 
 
 def distribution_plot(panel: ScorePanel, band: tuple[Array, Array] | None) -> LayoutDOM:

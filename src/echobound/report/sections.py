@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echobound.campaign.outcome import NOT_COVERED, episodes_of
+from echobound.campaign.outcome import NOT_COVERED
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
-from echobound.report.panels import ScorePanel, thinned
+from echobound.report.panels import EpisodePanel, ScorePanel, thinned
+from echobound.scenario.generalisation import CALLED
+from echobound.scores import get_score
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
@@ -110,8 +112,9 @@ def _thin_outputs(response: Response, title: str) -> Figure:
     simulated = {name: y[rows] for name, y in response.simulated.items()}
     fits = {name: [p["fit"] for p in scores["per_output"].values()] for name, scores in response.scores.items()}
     return figures.outputs_figure(
-        response.time[rows], response.measured[rows], simulated, response.names, response.units, title=title, fits=fits
-    )
+        response.time[rows], response.measured[rows], simulated, response.names, response.units, title=title, fits=fits,
+        band=response.band,
+    )  # fmt: skip
 
 
 def committee(run: RunContents) -> Section | None:
@@ -119,15 +122,63 @@ def committee(run: RunContents) -> Section | None:
     several = run.folder.committee
     if several is None or not run.responses:
         return None
-    test = run.folder.experiments.test
     return Section(
         "committee",
         "The committee, not covered by the certificate",
         {
             "statement": NOT_COVERED,
             "members": [run.named(member) for member in several.members],
-            "episodes": episodes_of(several, test, run.plan.horizon) if test else None,
         },
+    )
+
+
+def generalisation(run: RunContents) -> Section | None:
+    """The second certificate: what the models are worth on new data."""
+    second = run.second
+    if second is None:
+        return None
+    limits = {who: second.limit(who) for who in second.seen}
+    panel = EpisodePanel(
+        errors={who: np.array([np.inf if e is None else e for e in seen.rmse]) for who, seen in second.seen.items()},
+        limits={who: None if limit is None else limit.limit for who, limit in limits.items()},
+        label=run.label(get_score("rmse")),
+    )
+    what = "block" if second.settled.blocks else "episode"
+    errors = Drawing(
+        name="episodes",
+        caption=f"RMSE in each of {second.episodes} test {what}{'s' * (second.episodes != 1)}",
+        summary=" ".join(f"{CALLED[who].capitalize()}: {_errors(panel.errors[who])}" for who in panel.errors),
+        keys=tuple(
+            (colour, f"{CALLED[who]}, dashed its limit")
+            for who, colour in zip(panel.errors, plots.MODEL_COLOURS, strict=False)
+        ),
+        plot=lambda: plots.episodes_plot(panel),
+        figure=lambda title="": figures.episodes_figure(panel, title=title),
+    )
+    return Section(
+        "generalisation",
+        "On new data",
+        {"words": second.words, "not_stated": second.not_stated},
+        (errors, *(_episode(response, which, what) for which, response in run.episodes(second).items())),
+    )
+
+
+def _errors(errors: Any) -> str:
+    """As in "from 0.1 to 0.3, median 0.2": how large errors are."""
+    finite = errors[np.isfinite(errors)]
+    diverged = len(errors) - len(finite)
+    said = f"from {finite.min():.4g} to {finite.max():.4g}, median {np.median(finite):.4g}" if len(finite) else "none"
+    return said + (f"; diverged in {diverged}." if diverged else ".")
+
+
+def _episode(response: Response, which: str, what: str) -> Drawing:
+    drawing = responses_drawing(response, "free run", name=f"episode-{which}")
+    drawn = any(half is not None for half in response.band)
+    return replace(
+        drawing,
+        caption=f"{'A typical' if which == 'typical' else 'The worst'} {what} of the picked network"
+        + (", with its band" if drawn else ""),
+        keys=(*drawing.keys, *((("band", "where a new one stays, all along it"),) if drawn else ())),
     )
 
 
@@ -312,6 +363,7 @@ def again(run: RunContents) -> str:
 SECTIONS: tuple[Callable[[RunContents], Section | None], ...] = (
     outputs,
     committee,
+    generalisation,
     search,
     testing,
     families,

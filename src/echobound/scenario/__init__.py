@@ -22,17 +22,9 @@ from echobound.scenario.bounds import (
     networks_explicit,
 )
 from echobound.scenario.certificate import Certificate, WorstCase, certify, ranking, schema, select
+from echobound.scenario.criterion import Criterion
 from echobound.scenario.ends import BothEnds, QuantileInterval, epsilon_both, miss_both, networks_both
-from echobound.scenario.episodes import (
-    ConformalBand,
-    ErrorLimit,
-    FailureRate,
-    MeanLoss,
-    Optimism,
-    blocks,
-    expected_optimism,
-    mean_of_best,
-)
+from echobound.scenario.episodes import ConformalBand, ErrorLimit, FailureRate, MeanLoss, blocks
 from echobound.scenario.gain import (
     Gain,
     beaten_probability,
@@ -41,6 +33,8 @@ from echobound.scenario.gain import (
     learning_curve,
     tail_gain,
 )
+from echobound.scenario.generalisation import Generalisation, Seen, Settled
+from echobound.scenario.optimism import Optimism, expected_optimism, mean_of_best
 from echobound.scenario.removal import Removal, most_discarded
 from echobound.scenario.renewal import Renewal
 from echobound.scenario.several import (
@@ -71,12 +65,14 @@ __all__ = [
     "BothEnds",
     "Certificate",
     "ConformalBand",
+    "Criterion",
     "DistributionBand",
     "Divergence",
     "ErrorLimit",
     "FailureRate",
     "Families",
     "Gain",
+    "Generalisation",
     "Horizon",
     "JointScores",
     "Looks",
@@ -90,6 +86,8 @@ __all__ = [
     "Renewal",
     "ScoreStatement",
     "SecondSet",
+    "Seen",
+    "Settled",
     "Statement",
     "Stopped",
     "StoppingRule",

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,10 +31,8 @@ __all__ = [
     "ErrorLimit",
     "FailureRate",
     "MeanLoss",
-    "Optimism",
     "blocks",
-    "expected_optimism",
-    "mean_of_best",
+    "finite",
 ]
 
 
@@ -79,6 +77,21 @@ class EpisodeStatement(Statement):
         return f"With confidence 1 - {confidence(self.total_beta)}"
 
     @property
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """The statement in plain words."""
+        return f"{self.claim} {self.assumption}"
+
+    @property
+    def tested(self) -> str:
+        """As in "20 test episodes"."""
+        return f"{self.episodes} test episode{'s' * (self.episodes != 1)}"
+
+    @property
     def assumption(self) -> str:
         """How the words end."""
         if self.mixing is None:
@@ -97,12 +110,15 @@ class FailureRate(EpisodeStatement):
     ----------
     failures
         How many of the episodes failed.
+    criterion
+        What they failed, for the words.
     """
 
     kind = "failure rate"
     derived = ("total_beta", "epsilon")
 
     failures: int
+    criterion: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,15 +131,16 @@ class FailureRate(EpisodeStatement):
         return epsilon_exact(self.episodes, self.beta, d=self.failures + 1) if self.failures < self.episodes else 1.0
 
     @property
-    def words(self) -> str:
-        """The statement in plain words."""
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
+        named = f" {self.criterion}" if self.criterion else ""
         return (
-            f"{self.failures} of {self.episodes} test episodes failed the criterion. {self.start}, a new episode"
-            f" fails it with probability at most {upward(self.epsilon)}. {self.assumption}"
+            f"{self.failures} of {self.tested} failed the criterion{named}. {self.start}, a new episode"
+            f" fails it with probability at most {upward(self.epsilon)}."
         )
 
     @classmethod
-    def of(cls, failed: ArrayLike, *, beta: float, mixing: float | None = None) -> FailureRate:
+    def of(cls, failed: ArrayLike, *, beta: float, criterion: str = "", mixing: float | None = None) -> FailureRate:
         """State it from whether each episode failed.
 
         Examples
@@ -134,11 +151,12 @@ class FailureRate(EpisodeStatement):
         outcomes = np.asarray(failed)
         if outcomes.dtype != bool or outcomes.ndim != 1:
             raise InputError("for each episode, true or false is needed: whether it failed")
-        return cls(episodes=len(outcomes), failures=int(outcomes.sum()), beta=beta, mixing=mixing)
+        failures = int(outcomes.sum())
+        return cls(episodes=len(outcomes), failures=failures, criterion=criterion, beta=beta, mixing=mixing)
 
     def again(self, *data: Any) -> FailureRate:
         """The statement from whether each episode failed."""
-        return FailureRate.of(*data, beta=self.beta, mixing=self.mixing)
+        return FailureRate.of(*data, beta=self.beta, criterion=self.criterion, mixing=self.mixing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +171,8 @@ class ErrorLimit(EpisodeStatement):
         r, settled beforehand.
     limit
         The error; None if that episode diverged.
+    error
+        Which error, for the words.
     """
 
     kind = "error limit"
@@ -160,6 +180,7 @@ class ErrorLimit(EpisodeStatement):
 
     discarded: int
     limit: float | None
+    error: str = "error"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,18 +193,26 @@ class ErrorLimit(EpisodeStatement):
         return epsilon_exact(self.episodes, self.beta, discarded=self.discarded)
 
     @property
-    def words(self) -> str:
-        """The statement in plain words."""
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
         aside = f", the {self.discarded} largest set aside as settled beforehand" if self.discarded else ""
         if self.limit is None:
-            return f"The network diverged in a test episode{aside}: no error limits it. {self.assumption}"
+            return f"The model diverged in a test episode{aside}: there is no limit for its {self.error}."
         return (
-            f"{self.start}, the error in a new episode is above {upward(self.limit)} with probability at most"
-            f" {upward(self.epsilon)} (largest of {self.episodes} test episodes{aside}). {self.assumption}"
+            f"{self.start}, the {self.error} in a new episode is above {upward(self.limit)} with probability at most"
+            f" {upward(self.epsilon)} (largest of {self.tested}{aside})."
         )
 
     @classmethod
-    def of(cls, errors: ArrayLike, *, beta: float, discarded: int = 0, mixing: float | None = None) -> ErrorLimit:
+    def of(
+        cls,
+        errors: ArrayLike,
+        *,
+        beta: float,
+        discarded: int = 0,
+        error: str = "error",
+        mixing: float | None = None,
+    ) -> ErrorLimit:
         """State it from one error for each episode; what is not finite has diverged.
 
         Examples
@@ -196,11 +225,12 @@ class ErrorLimit(EpisodeStatement):
         r = as_count("discarded", discarded, least=0)
         if r >= len(values):
             raise InputError(f"{r} of {len(values)} episodes cannot be set aside: keep one at least")
-        return cls(episodes=len(values), beta=beta, discarded=r, limit=_finite(values[-1 - r]), mixing=mixing)
+        limit = finite(values[-1 - r])
+        return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, mixing=mixing)
 
     def again(self, *data: Any) -> ErrorLimit:
         """The statement from one error for each episode."""
-        return ErrorLimit.of(*data, beta=self.beta, discarded=self.discarded, mixing=self.mixing)
+        return ErrorLimit.of(*data, beta=self.beta, discarded=self.discarded, error=self.error, mixing=self.mixing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,12 +263,12 @@ class ConformalBand(EpisodeStatement):
         return _conformal_rank(self.episodes, self.beta)
 
     @property
-    def words(self) -> str:
-        """The statement in plain words."""
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
         if any(width is None for width in self.widths):
             return (
-                f"{self.episodes} test episodes give no band for a probability of {1 - self.beta:g}: too few, or the"
-                " network diverged in some."
+                f"{self.tested} give no band for a probability of {1 - self.beta:g}: too few, or the model diverged in"
+                " some."
             )
         bands = ", ".join(
             f"{name} +- {upward(width or 0.0)}" for name, width in zip(self.names, self.widths, strict=True)
@@ -246,7 +276,7 @@ class ConformalBand(EpisodeStatement):
         return (
             f"The measured output of a new episode stays within {bands} of the simulated one, all along it, with"
             f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
-            f" together). {self.assumption}"
+            " together)."
         )
 
     @classmethod
@@ -288,7 +318,7 @@ class ConformalBand(EpisodeStatement):
             raise InputError(f"{outputs} outputs need as many positive scales, got {scales!r}")
         values = _sorted_errors([float((a / scale).max()) for a in arrays])
         rank = _conformal_rank(len(values), beta)
-        size = _finite(values[rank - 1]) if rank <= len(values) else None
+        size = finite(values[rank - 1]) if rank <= len(values) else None
         return cls(
             episodes=len(values),
             beta=beta,
@@ -342,11 +372,11 @@ class MeanLoss(EpisodeStatement):
         return min(1.0, self.mean + self.margin)
 
     @property
-    def words(self) -> str:
-        """The statement in plain words."""
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
         return (
-            f"{self.start}, the mean loss over new episodes is at most {upward(self.limit)}; over {self.episodes} test"
-            f" episodes it was {self.mean:.6g}. {self.assumption}"
+            f"{self.start}, the mean loss over new episodes is at most {upward(self.limit)}; over {self.tested} it"
+            f" was {self.mean:.6g}."
         )
 
     @classmethod
@@ -367,102 +397,6 @@ class MeanLoss(EpisodeStatement):
     def again(self, *data: Any) -> MeanLoss:
         """The statement from one loss for each episode."""
         return MeanLoss.of(*data, beta=self.beta, candidates=self.candidates, mixing=self.mixing)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Optimism(Statement):
-    """How much better the picked network is on the data it was picked by than on test data.
-
-    Parameters
-    ----------
-    score, direction, unit
-        What was scored.
-    validation, test
-        The scores of the picked network; None where it diverged.
-
-    Examples
-    --------
-    >>> print(Optimism.of(90.5, 88.25, score="fit", unit="%").words)
-    The picked network scores 90.5 % on the validation data it was picked by and 88.25 % on test data: 2.25 worse. The
-    certificate speaks of the former.
-    """
-
-    kind = "optimism"
-    derived = ("difference",)
-
-    score: str
-    direction: Literal["max", "min"]
-    unit: str
-    validation: float | None
-    test: float | None
-
-    @property
-    def difference(self) -> float | None:
-        """By how much the score is worse on test data; negative if it is better."""
-        if self.validation is None or self.test is None:
-            return None
-        return (self.validation - self.test) * (1 if self.direction == "max" else -1)
-
-    @property
-    def words(self) -> str:
-        """The difference in plain words."""
-        unit = f" {self.unit}" if self.unit else ""
-        if self.difference is None:
-            return "The picked network diverged on validation or test data."
-        sense = "worse" if self.difference > 0 else "better"
-        outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
-        return (
-            f"The picked network scores {self.validation:.6g}{unit} on the validation data it was picked by and"
-            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate speaks of the former."
-        )
-
-    @classmethod
-    def of(
-        cls,
-        validation: float,
-        test: float,
-        *,
-        score: str = "score",
-        direction: Literal["max", "min"] = "max",
-        unit: str = "",
-    ) -> Optimism:
-        """State it from both scores; what is not finite has diverged."""
-        return cls(score=score, direction=direction, unit=unit, validation=_finite(validation), test=_finite(test))
-
-    def again(self, *data: Any) -> Optimism:
-        """The difference from both scores."""
-        return Optimism.of(*data, score=self.score, direction=self.direction, unit=self.unit)
-
-
-def mean_of_best(networks: int) -> float:
-    """Mean of the largest of N standard normal numbers.
-
-    Examples
-    --------
-    >>> round(mean_of_best(645), 8)
-    3.11328461
-    """
-    from scipy.integrate import quad
-    from scipy.special import log_ndtr, ndtr
-
-    n = as_count("networks", networks)
-    # E max = integral of P(max > x) over x > 0, less that of P(max < x) over x < 0.
-    above = quad(
-        lambda x: -math.expm1(n * log_ndtr(x)), 0, 40, epsabs=1e-13, epsrel=1e-12, limit=400, points=[2, 4, 8]
-    )[0]
-    below = quad(lambda x: float(ndtr(x)) ** n, -40, 0, epsabs=1e-13, epsrel=1e-12, limit=400, points=[-4, -1])[0]
-    return float(above - below)
-
-
-def expected_optimism(networks: int, spread: float, noise: float) -> float:
-    """Mean optimism of the best of N if scores are normal: true quality with deviation `spread`, plus data noise.
-
-    Examples
-    --------
-    >>> round(expected_optimism(645, spread=1.0, noise=0.5), 5)
-    0.69615
-    """
-    return noise**2 / math.hypot(spread, noise) * mean_of_best(networks) if noise else 0.0
 
 
 def blocks(samples: int, length: int, gap: int, washout: int = 0) -> list[tuple[int, int]]:
@@ -496,5 +430,6 @@ def _sorted_errors(errors: ArrayLike) -> NDArray[np.float64]:
     return np.sort(np.where(np.isfinite(values), values, np.inf))
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """The number, or None for one that is not finite: it diverged."""
     return float(value) if math.isfinite(value) else None

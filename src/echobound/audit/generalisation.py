@@ -1,0 +1,164 @@
+"""The second certificate held against the models and the test data: every episode run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from echobound.audit.files import Files
+from echobound.audit.log import Log
+from echobound.campaign import Experiments
+from echobound.campaign.folder import records_digest
+from echobound.campaign.generalisation import Model, generalisation_of
+from echobound.data import Record
+from echobound.errors import InputError
+from echobound.files import jsonable, read_json
+from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
+from echobound.network import Committee
+from echobound.scenario import Generalisation, Seen, Settled
+
+__all__ = ["check_generalisation"]
+
+FILE = "generalisation.json"
+NAMED = 3  # numbers that are named one by one
+Numbers = dict[tuple[Any, ...], Any]
+Distances = dict[tuple[Any, ...], float]
+
+
+def check_generalisation(files: Files) -> tuple[Record, ...]:
+    """Derive ``generalisation.json`` again; return the test records that were given for it.
+
+    What was settled beforehand is taken as it stands: nothing in a folder can show when it was.
+    """
+    path, log = files.folder.path / FILE, files.log
+    later: tuple[Record, ...] = ()
+    if (path.parent / "test.npz").exists():
+        loaded = log.attempt("test.npz", lambda: Experiments.load(path.parent / "test.npz"))
+        later = () if loaded is None else loaded.test
+        if loaded is not None and not path.exists():
+            log.notes.append("there are test data in test.npz, but no second certificate speaks of them")
+    if not path.exists():
+        return later
+    stated = log.attempt(FILE, lambda: read_json(path))
+    if stated is None or files.experiments is None or files.plan is None:
+        return later
+    if files.model is None:
+        log.find(FILE, "a model in model.npz that it speaks of", "none that can be read")
+        return later
+    models: dict[str, Model] = {"model": files.model}
+    models |= {} if files.committee is None else {"committee": files.committee}
+    own, plan, training = files.experiments.test, files.plan, files.experiments.training
+    test = later if later and _stated(stated, "digests", "test") != records_digest(own) else own
+    if not test:
+        log.find(f"{FILE}, digests, test", "that of the test data of this run", _stated(stated, "digests", "test"))
+        return later
+
+    def derived(tested: dict[str, Model]) -> Generalisation:
+        settled = _settled(stated)
+        known: dict[str, Any] = {"score": plan.scores[0], "picked": files.picked, "horizon": plan.horizon}
+        second = generalisation_of(tested, training, test, settled, **known)
+        digests = {**second.digests, **{who: model.digest for who, model in models.items()}}
+        late = stated.get("late") is True and settled.criterion is not None
+        return replace(second, digests=digests, late=late, earlier=0 if test is own else len(own))
+
+    ours = log.attempt(FILE, lambda: derived(models))
+    if ours is None:
+        return later
+    ours = _reconciled(ours, stated, log, lambda number: derived({w: _moved(m, number) for w, m in models.items()}))
+    log.compare(FILE, jsonable(ours.to_dict()), stated)
+    return later
+
+
+def _settled(stated: dict[str, Any]) -> Settled:
+    try:
+        return Settled.from_dict(stated["settled"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"what was settled cannot be read: {error}") from None
+
+
+def _stated(stated: dict[str, Any], *names: str) -> Any:
+    value: Any = stated
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _moved(model: Model, number: int) -> Model:
+    """The model with its readout changed by as much as rounding may."""
+    if isinstance(model, Committee):
+        return Committee(tuple(replace(member, readout=_nudged(member.readout, number)) for member in model.members))
+    return replace(model, readout=_nudged(model.readout, number))
+
+
+def _nudged(readout: Any, number: int) -> Any:
+    return readout * (1 + READOUT * np.random.default_rng(number).choice([-1.0, 1.0], readout.shape))
+
+
+def _reconciled(
+    ours: Generalisation, stated: dict[str, Any], log: Log, moved: Callable[[int], Generalisation]
+) -> Generalisation:
+    """The same with the numbers that are stated, so that all else must follow from these exactly.
+
+    Where one is further from ours than rounding takes it (contract 2), that is found here.
+    """
+    numbers, theirs = _numbers(ours.to_dict()), _numbers(stated)
+    if set(numbers) != set(theirs):
+        return ours  # what is missing or too much is seen when the whole is compared
+    distances = {key: _distance(numbers[key], theirs[key]) for key in numbers}
+    beyond = {key: distance for key, distance in distances.items() if distance > TOLERANCE}
+    if beyond:
+        wrong = [key for key, moves in _moves(numbers, beyond, moved).items() if moves < beyond[key]]
+        for key in wrong[:NAMED]:
+            log.find(f"{FILE}, {', '.join(map(str, key))}", numbers[key], theirs[key])
+        if len(wrong) < len(beyond):
+            most = max(distance for key, distance in beyond.items() if key not in wrong)
+            said = f"{len(beyond) - len(wrong)} errors in test episodes differ by {most:.1e} or less"
+            log.sensitive.append(f"{said}, which is what rounding does to these free runs")
+    try:
+        return replace(
+            ours,
+            seen={who: Seen.from_dict(stated["seen"][who]) for who in ours.seen},
+            optimism=replace(ours.optimism, test=stated["optimism"]["test"]),
+        )
+    except (InputError, TypeError, ValueError):
+        return ours
+
+
+def _moves(numbers: Numbers, beyond: Distances, moved: Callable[[int], Generalisation]) -> Distances:
+    """How far numbers move when rounding is imitated; tried further where they come near, as rows are."""
+    most = dict.fromkeys(beyond, 0.0)
+    for number in range(MOST_TRIES):
+        open_ = [key for key, far in beyond.items() if (0 if number < TRIES else far / 100) <= most[key] < far]
+        if not open_:
+            break
+        other = _numbers(moved(number).to_dict())
+        most |= {key: max(most[key], _distance(numbers[key], other[key])) for key in open_}
+    return most
+
+
+def _numbers(content: dict[str, Any]) -> Numbers:
+    """Every number that was seen, by model, what it is, episode (from 1) and, of peaks, output."""
+    found: Numbers = {}
+    try:
+        found["optimism", "test"] = content["optimism"]["test"]
+        outputs = content["outputs"]
+        for who, seen in content["seen"].items():
+            for name in ("rmse", "scores"):
+                found |= {(who, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
+            for i, peak in enumerate(seen["peaks"], start=1):
+                values = [None] * len(outputs) if peak is None else peak
+                found |= {(who, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return found
+
+
+def _distance(ours: Any, theirs: Any) -> float:
+    """Relative distance of two numbers; None is an episode in which the model diverged."""
+    sides = [np.inf if one is None else one for one in (ours, theirs)]
+    if not all(isinstance(one, float | int) and not isinstance(one, bool) for one in sides):
+        return np.inf
+    return relative(np.array([sides[0]], dtype=float), np.array([sides[1]], dtype=float))

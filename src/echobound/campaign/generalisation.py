@@ -1,0 +1,261 @@
+"""Generalisation: the models of a run over test data that nothing was chosen by, and what may be asked of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from echobound.campaign.folder import RunFolder, records_digest
+from echobound.data.record import Record, Signal
+from echobound.errors import DataError, InputError
+from echobound.kernels import compiled_dynamics
+from echobound.network.committee import Committee
+from echobound.network.model import EchoStateNetwork
+from echobound.network.response import respond
+from echobound.scenario import Criterion, Generalisation, Optimism, Seen, Settled, blocks
+from echobound.scenario.episodes import finite
+from echobound.scores import Score, get_score, rmse
+
+__all__ = [
+    "episodes_of",
+    "generalisation_of",
+    "models_of",
+    "record_once",
+    "require_distinct",
+    "require_untouched",
+    "settle_opening",
+    "settle_test",
+]
+
+Model = EchoStateNetwork | Committee
+
+
+def generalisation_of(
+    models: Mapping[str, Model],
+    training: Sequence[Record],
+    test: Sequence[Record],
+    settled: Settled,
+    *,
+    score: str | Score,
+    picked: float | None,
+    horizon: int | None = None,
+) -> Generalisation:
+    """Run the models over the test data, which are opened here, and make the second certificate.
+
+    Parameters
+    ----------
+    models
+        What is tested: the picked network as ``model`` and perhaps the ``committee``.
+    training
+        What they were trained on: how much each output moves there is the unit of the band.
+    test
+        Records that nothing was chosen by.
+    settled
+        What is asked of them.
+    score, picked
+        By which score the network was picked, and what it scored on validation data.
+    horizon
+        None for free runs; k for predictions k samples ahead.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation, *test = ph_experiment(samples=(400, 300, 150, 150, 150))
+    >>> model = identify(training, validation, law="paper", order=10, networks=20, washout=60).model
+    >>> second = generalisation_of({"model": model}, [training], test, Settled(), score="fit", picked=80.0)
+    >>> second.episodes, round(second.limit().epsilon, 3)
+    (3, 0.632)
+    """
+    model, score = models["model"], get_score(score)
+    episodes = episodes_of(test, settled, model.washout)
+    pairs = {who: respond(one, episodes, horizon, dynamics=compiled_dynamics()) for who, one in models.items()}
+    measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
+    return Generalisation(
+        settled=settled,
+        horizon=horizon,
+        outputs=model.output_names,
+        scales=_scales(training),
+        digests={"committee": "", **{who: one.digest for who, one in models.items()}, "test": records_digest(test)},
+        seen={who: _seen(each, settled.criterion) for who, each in pairs.items()},
+        optimism=Optimism.of(
+            np.nan if picked is None else picked,
+            score(measured, simulated),
+            score=score.name,
+            direction=score.direction,
+            unit=score.unit,
+        ),
+    )
+
+
+def _seen(pairs: Sequence[tuple[Signal, Signal]], criterion: Criterion | None) -> Seen:
+    """What is seen of a model, from measured and simulated outputs of each episode."""
+    with np.errstate(invalid="ignore"):
+        peaks = [np.abs(measured - simulated).max(axis=0) for measured, simulated in pairs]
+    score = None if criterion is None else get_score(criterion.score)
+    return Seen(
+        rmse=tuple(finite(float(rmse(*pair))) for pair in pairs),
+        peaks=tuple(tuple(map(float, peak)) if np.isfinite(peak).all() else None for peak in peaks),
+        scores=None if score is None else tuple(finite(score(*pair)) for pair in pairs),
+    )
+
+
+def _scales(training: Sequence[Record]) -> tuple[float, ...]:
+    """How wide a band is for each output relative to the others: by the deviation in the training data."""
+    deviation = np.concatenate([record.y for record in training]).std(axis=0)
+    if len(deviation) == 1:
+        return (1.0,)
+    return tuple(float(one) if one > 0 else 1.0 for one in deviation)
+
+
+def episodes_of(test: Sequence[Record], settled: Settled, washout: int) -> list[Record]:
+    """The episodes: the records, or blocks of the one record.
+
+    Examples
+    --------
+    >>> record = Record(u=np.zeros(1000), y=np.zeros(1000))
+    >>> [len(block) for block in episodes_of([record], Settled(blocks=3, gap=50, mixing=1e-3), washout=20)]
+    [300, 300, 300]
+    """
+    require_distinct(test)
+    if settled.blocks is None or settled.gap is None:
+        episodes = list(test)
+    else:
+        if len(test) > 1:
+            raise InputError(
+                f"blocks are cut from one long record, but {len(test)} test records were given: without --blocks, each"
+                " of them is an episode"
+            )
+        [record] = test
+        length = (len(record) - (settled.blocks - 1) * settled.gap) // settled.blocks
+        if length <= washout:
+            raise InputError(
+                f"{settled.blocks} blocks with gaps of {settled.gap} samples leave {max(length, 0)} samples for each of"
+                f" {len(record)}, but the washout alone takes {washout}: take fewer blocks or shorter gaps"
+            )
+        parts = blocks(len(record), length, settled.gap, washout)[: settled.blocks]
+        episodes = [record.part(*part, f"{record.name}, block {i}") for i, part in enumerate(parts, start=1)]
+    for record in episodes:
+        if len(record) <= washout:
+            raise DataError(
+                f"{record.name} has {len(record)} samples, but the washout of the model takes {washout}: give longer"
+                " test records"
+            )
+    return episodes
+
+
+def models_of(folder: RunFolder) -> dict[str, Model]:
+    """What is tested of a run: the picked network and, where there is one, the committee."""
+    if folder.certificate.winner is None:
+        raise InputError(f"all networks of {folder.path} diverged: there is no model to test")
+    committee = folder.committee
+    return {"model": folder.model} | ({} if committee is None else {"committee": committee})
+
+
+def settle_test(criterion: str | None = None, **settled: Any) -> Settled:
+    """What is asked of test data, the criterion as text; a score that is not known, or the wrong way round, is refused.
+
+    Examples
+    --------
+    >>> settle_test("fit<80")
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: of fit larger is better, so the criterion fit<80 would be met by bad models: write
+    fit>80
+    """
+    asked = Settled(criterion=None if criterion is None else Criterion.of(criterion), **settled)
+    if asked.criterion is not None:
+        asked.criterion.require_sense(get_score(asked.criterion.score).direction)
+    return asked
+
+
+def settle_opening(known: Generalisation | None, test: str, asked: Settled, own: str) -> tuple[bool, bool]:
+    """Whether test data may be opened for what is asked, or have been for just that, and whether it is late to ask.
+
+    Test data can be opened once. What was asked then can be asked again and has the same answer. A criterion that was
+    settled beforehand may be brought in later, once, and the certificate says that it came later. New data may be given
+    once, after those of the run.
+
+    Parameters
+    ----------
+    known
+        The second certificate of the run, if there is one.
+    test, asked
+        Digest of the data that are to be opened, and for what.
+    own
+        Digest of the test data of the run itself.
+    """
+    if known is None:
+        return True, False
+    if test != known.digests["test"]:
+        if known.digests["test"] != own:
+            raise InputError(
+                "this run has a second certificate on test data that were given for it: others are not taken, or one"
+                " could go on until the outcome is pleasing; identify again in another folder to start afresh"
+            )
+        return True, False
+    if asked in (known.settled, replace(known.settled, criterion=None)):
+        return False, known.late
+    if replace(asked, criterion=None) != known.settled:
+        raise InputError(
+            f"these test data were opened for another list of statements ({_said(known.settled)}), so they are spent:"
+            f" what is asked after a look at the errors ({_said(asked)}) has no confidence without other test data"
+        )
+    return True, True
+
+
+def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Record] = ()) -> Generalisation:
+    """Record a second certificate, unless there is one that says as much already: that one is returned."""
+    own, known = records_digest(folder.experiments.test), folder.generalisation
+    if known is not None and not given and known.digests["test"] not in (own, second.digests["test"]):
+        return second  # on data that were given later, and stays
+    opened, late = settle_opening(known, second.digests["test"], second.settled, own)
+    if not opened and known is not None:
+        return known
+    second = replace(second, late=late or second.late, earlier=len(folder.experiments.test) if given else 0)
+    folder.record_generalisation(second, given)
+    return second
+
+
+def _said(settled: Settled) -> str:
+    parts = {name: value for name, value in settled.to_dict().items() if value not in (None, 0)}
+    return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def require_distinct(test: Sequence[Record]) -> None:
+    """Refuse test records that are there twice: an episode counts once.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0], name="monday")
+    >>> require_distinct([one, one])
+    Traceback (most recent call last):
+        ...
+    echobound.errors.DataError: test records 1 (monday) and 2 (monday) are the same data: give each episode once
+    """
+    first: dict[str, int] = {}
+    for number, record in enumerate(test, start=1):
+        before = first.setdefault(record.digest, number)
+        if before < number:
+            names = f"{before} ({test[before - 1].name}) and {number} ({record.name})"
+            raise DataError(f"test records {names} are the same data: give each episode once")
+
+
+def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
+    """Refuse test records that are among the data the models were made from, or contain or are contained in them."""
+    for record in test:
+        for role, other in used:
+            if _within(record, other) or _within(other, record):
+                raise DataError(
+                    f"{record.name} is among the {role} data of this run: a second certificate needs data that nothing"
+                    " was chosen by"
+                )
+
+
+def _within(part: Record, whole: Record) -> bool:
+    if len(part) > len(whole) or (part.inputs, part.outputs) != (whole.inputs, whole.outputs):
+        return False
+    small, large = (np.ascontiguousarray(np.concatenate([r.u, r.y], axis=1)) for r in (part, whole))
+    return large.tobytes().find(small.tobytes()) >= 0

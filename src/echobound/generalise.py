@@ -1,0 +1,107 @@
+"""The second certificate: the models of a run on test data that nothing was chosen by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from echobound.campaign import RunFolder
+from echobound.campaign.folder import records_digest
+from echobound.campaign.generalisation import (
+    generalisation_of,
+    models_of,
+    record_once,
+    require_untouched,
+    settle_opening,
+    settle_test,
+)
+from echobound.campaign.lock import lock
+from echobound.data import Record, as_records, require_varying_outputs
+from echobound.data.record import require_alike
+from echobound.errors import InputError
+from echobound.report import write_page
+from echobound.scenario import Generalisation
+
+__all__ = ["generalise"]
+
+
+def generalise(
+    run: str | Path,
+    test: Record | Iterable[Record] | None = None,
+    *,
+    criterion: str | None = None,
+    beta: float = 0.05,
+    discarded: int = 0,
+    blocks: int | None = None,
+    gap: int | None = None,
+    mixing: float | None = None,
+) -> Generalisation:
+    """Say what the models of a run are worth on new data, and record it in the run folder.
+
+    The picked network and the committee run over each test record. Their errors limit those in new episodes, if the
+    test records are independent and the new ones come about in the same way. Test data can be opened once: the same
+    call gives the same answer again, another one is refused.
+
+    Parameters
+    ----------
+    run
+        The run folder; its files are checked first.
+    test
+        Test records, each an episode of its own; those of the run if not given.
+    criterion
+        A score and a limit that an episode has to keep, such as ``"fit>80"`` or ``"rmse<0.1"``, settled beforehand.
+    beta
+        1 - confidence of each statement.
+    discarded
+        So many of the largest errors are set aside, settled beforehand.
+    blocks, gap, mixing
+        For one long record: into how many blocks to cut it, how many samples to leave out between two, and the mixing
+        coefficient over the gap. It is an assumption about the plant, and the statements say so.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation, *test = ph_experiment(samples=(400, 300, *[150] * 20))
+    >>> with TemporaryDirectory() as folder:
+    ...     run = identify(training, validation, law="paper", order=10, networks=20, run=f"{folder}/run").run
+    ...     second = generalise(run, test, criterion="rmse<1")
+    >>> [statement.kind for statement in second.statements["model"]]
+    ['error limit', 'failure rate', 'conformal band']
+    """
+    asked = settle_test(criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing)
+    folder = RunFolder(run)
+    models = models_of(folder)
+    release = lock(folder.path)  # nobody else may open the test data meanwhile
+    try:
+        known, own = folder.generalisation, folder.experiments.test
+        records = as_records(test, "test") if test is not None else folder.tested(known) if known else own
+        if not records:
+            raise InputError(f"{folder.path} has no test data: give test records that nothing was chosen by")
+        digest = records_digest(records)
+        opened, _ = settle_opening(known, digest, asked, records_digest(own))
+        if known is not None and not opened:
+            return known
+        given = records if digest != records_digest(own) else ()
+        if given:
+            require_alike([folder.experiments.training[0], *given])
+            require_untouched(given, folder.experiments.roles)
+        require_varying_outputs(records, models["model"].washout, "test")
+        first = folder.certificate
+        second = generalisation_of(
+            models,
+            folder.experiments.training,
+            records,
+            asked,
+            score=first.score,
+            picked=first.threshold,
+            horizon=first.horizon,
+        )
+        # Identify opened the run's own test data, whatever became of the certificate it left.
+        late = criterion is not None and known is None and not given
+        second = record_once(folder, replace(second, late=late), given)
+    finally:
+        release()
+    write_page(folder)
+    return second

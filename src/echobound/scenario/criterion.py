@@ -1,0 +1,77 @@
+"""Criterion: a score and a limit that an episode has to keep, settled before the test data are opened."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.errors import InputError
+
+__all__ = ["Criterion"]
+
+Relation = Literal["<", "<=", ">", ">="]
+_COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+_FORM = re.compile(r"\s*(?P<score>[^<>=]*[^<>=\s])\s*(?P<relation><=|>=|<|>)\s*(?P<limit>[^<>=\s%]+)\s*%?\s*")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What an episode has to keep, such as ``fit>80``.
+
+    Parameters
+    ----------
+    score
+        Name of the score.
+    relation, limit
+        How the score of an episode must compare with what.
+
+    Examples
+    --------
+    >>> criterion = Criterion.of("rmse < 0.1")
+    >>> str(criterion), criterion.met([0.05, 0.1, None]).tolist()
+    ('rmse<0.1', [True, False, False])
+    """
+
+    score: str
+    relation: Relation
+    limit: float
+
+    def __post_init__(self) -> None:
+        if self.relation not in _COMPARE or not math.isfinite(self.limit):
+            raise InputError(f"a criterion is a score and a finite limit, such as fit>80, got {self}")
+
+    @classmethod
+    def of(cls, text: str) -> Criterion:
+        """Read it from text."""
+        found = _FORM.fullmatch(text)
+        try:
+            parts = found.groupdict() if found else {}
+            return cls(parts["score"], parts["relation"], float(parts["limit"]))  # type: ignore[arg-type]  # by _FORM
+        except (KeyError, ValueError):
+            raise InputError(
+                f"a criterion is a score, a comparison and a limit, such as fit>80 or rmse<0.1, got {text!r}"
+            ) from None
+
+    def require_sense(self, direction: Literal["max", "min"]) -> None:
+        """Refuse a criterion that good models fail."""
+        if (self.relation[0] == ">") != (direction == "max"):
+            better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")
+            raise InputError(
+                f"of {self.score} {better} is better, so the criterion {self} would be met by bad models: write"
+                f" {self.score}{sign}{self.limit:g}"
+            )
+
+    def met(self, scores: Sequence[float | None]) -> NDArray[np.bool_]:
+        """Which scores keep it; None is an episode in which the model diverged, and does not."""
+        values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        return np.asarray(_COMPARE[self.relation](values, self.limit)) & np.isfinite(values)
+
+    def __str__(self) -> str:
+        short = f"{self.limit:g}"
+        return f"{self.score}{self.relation}{short if float(short) == self.limit else repr(self.limit)}"

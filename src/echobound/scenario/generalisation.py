@@ -1,0 +1,352 @@
+"""Generalisation: the second certificate, on test data that nothing was chosen by.
+
+The first certificate speaks of new networks on the same data. This one speaks of the same models on new data: the
+picked network, and the committee, as they were before the test data were opened.
+
+**How beta is spent.** The list of statements is settled before the test data are opened: for each model an error limit,
+a failure rate if a criterion was given, and a band. Each statement holds with the confidence it names; all of them
+together hold with confidence 1 less the sum of their betas (the union bound needs no independence), and that is what
+counts for whoever picks the most pleasing one afterwards. So nothing has to be shared among them, but nothing may be
+added to the list either once the errors were seen.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from echobound.errors import DamagedFile, InputError
+from echobound.scenario.bounds import as_count, as_probability, networks_exact
+from echobound.scenario.certificate import _digest
+from echobound.scenario.criterion import Criterion
+from echobound.scenario.episodes import ConformalBand, EpisodeStatement, ErrorLimit, FailureRate
+from echobound.scenario.optimism import Optimism
+from echobound.scenario.statement import Statement
+from echobound.scenario.verification import confidence, upward
+
+__all__ = ["Generalisation", "Seen", "Settled"]
+
+SCHEMA_VERSION = 1
+CALLED = {"model": "picked network", "committee": "committee"}
+USEFUL = 0.05  # the probability that somebody with few episodes is told how to reach
+NOT_STATED = (
+    "It speaks of these models as they were before the test data were opened: one that is changed, adapted or picked by"
+    " these data needs other test data.",
+    "It holds for new episodes that come about as the tested ones did: excitation, operating points and start. Nothing"
+    " is said about others.",
+    "The list of statements was settled before the test data were opened. A further one, chosen after a look at the"
+    " errors, needs other test data.",
+    "A band holds on average over test data like these, not with a further confidence for this very one.",
+)
+NOT_STATED_OF_BLOCKS = (
+    "Blocks of one record are not independent. That the dependence over the gaps is as small as assumed is not tested"
+    " here, and cannot be from one record.",
+)
+NOT_STATED_OF_LATE = (
+    "The criterion was named when the test data had been opened already. The statement about it holds only if it had"
+    " been settled before that, which nothing here can show.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """What is settled before the test data are opened.
+
+    Parameters
+    ----------
+    beta
+        1 - confidence of each statement.
+    discarded
+        So many of the largest errors are set aside.
+    criterion
+        What an episode has to keep; None states no failure rate.
+    blocks, gap, mixing
+        None for records that are independent episodes. For one long record: into how many blocks it is cut, how many
+        samples are left out between two, and the mixing coefficient that is assumed over so many samples.
+
+    Examples
+    --------
+    >>> Settled(criterion=Criterion.of("fit>80")).to_dict()["criterion"]
+    'fit>80'
+    """
+
+    beta: float = 0.05
+    discarded: int = 0
+    criterion: Criterion | None = None
+    blocks: int | None = None
+    gap: int | None = None
+    mixing: float | None = None
+
+    def __post_init__(self) -> None:
+        as_probability("beta", self.beta)
+        as_count("discarded", self.discarded, least=0)
+        given = [value is not None for value in (self.blocks, self.gap, self.mixing)]
+        if any(given) and not all(given):
+            raise InputError(
+                "blocks of one record need three numbers: how many blocks, the gap between them in samples, and the"
+                " mixing coefficient over the gap, which is an assumption that nothing here can make for you"
+            )
+        if self.blocks is not None and self.gap is not None and self.mixing is not None:
+            as_count("blocks", self.blocks, least=2)
+            as_count("gap", self.gap, least=0)
+            if not 0 <= self.mixing <= 1:
+                raise InputError(f"a mixing coefficient lies between 0 and 1, got {self.mixing}")
+            object.__setattr__(self, "mixing", float(self.mixing))
+        object.__setattr__(self, "beta", float(self.beta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**vars(self), "criterion": None if self.criterion is None else str(self.criterion)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Settled:
+        """Inverse of `to_dict`."""
+        criterion = content["criterion"]
+        return cls(**{**content, "criterion": None if criterion is None else Criterion.of(criterion)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was seen of one model: a number for each episode, None where it diverged.
+
+    Parameters
+    ----------
+    rmse
+        Root-mean-square error.
+    peaks
+        Largest absolute error of each output.
+    scores
+        What the criterion looks at; None without a criterion.
+
+    Examples
+    --------
+    >>> Seen(rmse=(0.1, None), peaks=((0.2,), None)).episodes
+    2
+    """
+
+    rmse: tuple[float | None, ...]
+    peaks: tuple[tuple[float, ...] | None, ...]
+    scores: tuple[float | None, ...] | None = None
+
+    @property
+    def episodes(self) -> int:
+        """How many."""
+        return len(self.rmse)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"rmse": list(self.rmse), "peaks": _lists(self.peaks), "scores": _lists(self.scores)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Seen:
+        """Inverse of `to_dict`."""
+        rmse, peaks, scores = (content[name] for name in ("rmse", "peaks", "scores"))
+        return cls(
+            rmse=tuple(rmse),
+            peaks=tuple(None if one is None else tuple(one) for one in peaks),
+            scores=None if scores is None else tuple(scores),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generalisation:
+    """The second certificate; it holds what was settled and what was seen, and derives all statements.
+
+    Parameters
+    ----------
+    settled
+        What was settled before the test data were opened.
+    late
+        Whether the criterion was named only when they had been opened for the other statements.
+    earlier
+        Test records of the run that were opened before, where these are others.
+    horizon
+        None for free runs; k for predictions k samples ahead.
+    outputs, scales
+        Names of the outputs, and how wide the band is for one relative to another.
+    digests
+        Fingerprints of ``model``, ``committee`` (empty if there is none) and ``test`` data.
+    seen
+        By model: ``model`` and, where there is one, ``committee``.
+    optimism
+        The picked network's score on test data beside that on validation data.
+
+    Examples
+    --------
+    >>> seen = Seen(rmse=tuple(i / 100 for i in range(1, 21)), peaks=tuple((i / 50,) for i in range(1, 21)))
+    >>> second = Generalisation(settled=Settled(), outputs=("pH",), scales=(1.0,), digests={}, seen={"model": seen},
+    ...                         optimism=Optimism.of(90.0, 88.0, score="fit", unit="%"))
+    >>> limit, band = second.statements["model"]
+    >>> limit.limit, round(limit.epsilon, 4), band.widths
+    (0.2, 0.1391, (0.4,))
+    >>> Generalisation.from_dict(second.to_dict()) == second
+    True
+    """
+
+    settled: Settled
+    outputs: tuple[str, ...]
+    scales: tuple[float, ...]
+    digests: Mapping[str, str]
+    seen: Mapping[str, Seen]
+    optimism: Optimism
+    late: bool = False
+    earlier: int = 0
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seen or not set(self.seen) <= set(CALLED):
+            raise InputError(f"a second certificate speaks of {', '.join(CALLED)}, got {', '.join(self.seen)}")
+        for seen in self.seen.values():
+            counts = {self.episodes, len(seen.peaks), len(seen.rmse if seen.scores is None else seen.scores)}
+            if len(counts) > 1:
+                raise InputError("every model needs one number for each episode")
+            if (seen.scores is None) != (self.settled.criterion is None):
+                raise InputError("scores for the criterion are needed where there is one, and nowhere else")
+        if self.late and self.settled.criterion is None:
+            raise InputError("without a criterion nothing can have been named late")
+        if self.settled.blocks not in (None, self.episodes):
+            raise InputError(f"{self.settled.blocks} blocks were settled, {self.episodes} were seen")
+        _ = self.statements  # what cannot be stated is refused here
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were tested."""
+        return next(iter(self.seen.values())).episodes
+
+    @cached_property
+    def statements(self) -> dict[str, tuple[EpisodeStatement, ...]]:
+        """What is stated of each model, in the order of the list that was settled."""
+        return {who: tuple(self._statements(seen)) for who, seen in self.seen.items()}
+
+    def _statements(self, seen: Seen) -> list[EpisodeStatement]:
+        beta, criterion, mixing = self.settled.beta, self.settled.criterion, self.settled.mixing
+        errors = [math.inf if error is None else error for error in seen.rmse]
+        error = "RMSE" if self.horizon is None else f"RMSE, predicted {self.horizon} samples ahead,"
+        made: list[EpisodeStatement] = [
+            ErrorLimit.of(errors, beta=beta, discarded=self.settled.discarded, error=error, mixing=mixing)
+        ]
+        if criterion is not None and seen.scores is not None:
+            failed = ~criterion.met(seen.scores)
+            made.append(FailureRate.of(failed, beta=beta, criterion=str(criterion), mixing=mixing))
+        peaks = [[[math.inf] * len(self.outputs)] if peak is None else [peak] for peak in seen.peaks]
+        # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
+        least = float(upward(1 / (self.episodes + 1)))
+        band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
+        return [*made, band]
+
+    def limit(self, who: str = "model") -> ErrorLimit | None:
+        """The error limit of a model; None if there is no such model."""
+        return next((one for one in self.statements.get(who, ()) if isinstance(one, ErrorLimit)), None)
+
+    def band(self, who: str = "model") -> ConformalBand | None:
+        """The band of a model; None if there is no such model."""
+        return next((one for one in self.statements.get(who, ()) if isinstance(one, ConformalBand)), None)
+
+    @property
+    def confident(self) -> int:
+        """How many statements there are that hold with a confidence: all but the bands."""
+        return sum(not isinstance(one, ConformalBand) for all_of_it in self.statements.values() for one in all_of_it)
+
+    @property
+    def together(self) -> float:
+        """1 - confidence of these together; what dependence between blocks may add counts once."""
+        # To the cent as it is written: 3 times 0.05 is 0.15, not 0.15000000000000002.
+        added = (self.episodes - 1) * (self.settled.mixing or 0.0)
+        return float(upward(min(1.0, self.confident * self.settled.beta + added), digits=12))
+
+    @property
+    def assumption(self) -> str:
+        """What all of it rests on."""
+        return next(iter(self.statements.values()))[0].assumption
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """The certificate in plain words: about what, and what is said."""
+        said = [("on test data", self.optimism.words)]
+        for who, statements in self.statements.items():
+            said += [(CALLED[who], one.claim) for one in statements]
+        if self.confident > 1:
+            held = confidence(self.together)
+            said.append(
+                ("together", f"All {self.confident} limits hold together with confidence 1 - {held}.")
+                if self.together < 1
+                else ("together", f"The {self.confident} limits do not hold together with any confidence.")
+            )
+        if (limit := self.limit()) is not None and limit.epsilon > USEFUL:
+            enough = networks_exact(USEFUL, self.settled.beta, discarded=self.settled.discarded)
+            more = f"{enough} episodes would limit the probability of a larger error to {USEFUL:g}."
+            said.append(("more episodes", more))
+        return (*said, ("assumption", self.assumption))
+
+    @property
+    def not_stated(self) -> tuple[str, ...]:
+        """What is not stated."""
+        earlier = (f"{self.earlier} other test records of this run were opened before; these are others.",)
+        return (
+            *NOT_STATED,
+            *(NOT_STATED_OF_BLOCKS if self.settled.blocks else ()),
+            *(NOT_STATED_OF_LATE if self.late else ()),
+            *(earlier if self.earlier else ()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: what it holds, what follows, the words, and a digest of it all."""
+        identity = {
+            "schema_version": SCHEMA_VERSION,
+            "settled": self.settled.to_dict(),
+            "late": self.late,
+            "earlier": self.earlier,
+            "horizon": self.horizon,
+            "episodes": self.episodes,
+            "outputs": list(self.outputs),
+            "scales": list(self.scales),
+            "digests": dict(self.digests),
+            "seen": {who: seen.to_dict() for who, seen in self.seen.items()},
+            "optimism": self.optimism.to_dict(),
+            "statements": {who: [one.to_dict() for one in all_of_it] for who, all_of_it in self.statements.items()},
+            "together": self.together,
+            "words": [{"about": about, "says": says} for about, says in self.words],
+            "not_stated": list(self.not_stated),
+        }
+        return {**identity, "digest": _digest(identity)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], path: str | Path = "generalisation.json") -> Generalisation:
+        """Inverse of `to_dict`; every number and sentence is derived again, and what does not follow is refused."""
+        if content.get("schema_version") is not SCHEMA_VERSION:
+            found = content.get("schema_version")
+            raise DamagedFile(path, "schema_version", f"{found!r}, this version reads {SCHEMA_VERSION}"[:200])
+        try:
+            optimism = Statement.from_dict(content["optimism"], path)
+            if not isinstance(optimism, Optimism):
+                raise InputError(f"the optimism cannot be a statement of the kind {optimism.kind!r}")
+            held = {f.name: content[f.name] for f in fields(cls)}
+            held |= {
+                "settled": Settled.from_dict(content["settled"]),
+                "seen": {who: Seen.from_dict(seen) for who, seen in content["seen"].items()},
+                "outputs": tuple(content["outputs"]),
+                "scales": tuple(content["scales"]),
+                "optimism": optimism,
+            }
+            made = cls(**held)
+            derived = made.to_dict()
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+            raise DamagedFile(path, "content", f"not a second certificate, {error}"[:200]) from None
+        for name in sorted({*derived, *content}):
+            ours, theirs = (json.dumps(side.get(name), sort_keys=True) for side in (derived, content))
+            if ours != theirs or name not in derived:
+                raise DamagedFile(path, name, f"{_short(ours)} follows, {_short(theirs)} is stated")
+        return made
+
+
+def _lists(values: Any) -> Any:
+    return [_lists(one) for one in values] if isinstance(values, tuple) else values
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,109 @@
+"""Optimism: how much better a picked network does on the data it was picked by than on others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from echobound.scenario.bounds import as_count
+from echobound.scenario.episodes import finite
+from echobound.scenario.statement import Statement
+
+__all__ = ["Optimism", "expected_optimism", "mean_of_best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimism(Statement):
+    """How much better the picked network is on the data it was picked by than on test data.
+
+    Parameters
+    ----------
+    score, direction, unit
+        What was scored.
+    validation, test
+        The scores of the picked network; None where it diverged.
+
+    Examples
+    --------
+    >>> print(Optimism.of(90.5, 88.25, score="fit", unit="%").words)
+    The picked network scores 90.5 % on the validation data it was picked by and 88.25 % on test data: 2.25 worse. The
+    certificate speaks of the former.
+    """
+
+    kind = "optimism"
+    derived = ("difference",)
+
+    score: str
+    direction: Literal["max", "min"]
+    unit: str
+    validation: float | None
+    test: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """By how much the score is worse on test data; negative if it is better."""
+        if self.validation is None or self.test is None:
+            return None
+        return (self.validation - self.test) * (1 if self.direction == "max" else -1)
+
+    @property
+    def words(self) -> str:
+        """The difference in plain words."""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.difference is None:
+            return "The picked network diverged on validation or test data."
+        sense = "worse" if self.difference > 0 else "better"
+        outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
+        return (
+            f"The picked network scores {self.validation:.6g}{unit} on the validation data it was picked by and"
+            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate speaks of the former."
+        )
+
+    @classmethod
+    def of(
+        cls,
+        validation: float,
+        test: float,
+        *,
+        score: str = "score",
+        direction: Literal["max", "min"] = "max",
+        unit: str = "",
+    ) -> Optimism:
+        """State it from both scores; what is not finite has diverged."""
+        return cls(score=score, direction=direction, unit=unit, validation=finite(validation), test=finite(test))
+
+    def again(self, *data: Any) -> Optimism:
+        """The difference from both scores."""
+        return Optimism.of(*data, score=self.score, direction=self.direction, unit=self.unit)
+
+
+def mean_of_best(networks: int) -> float:
+    """Mean of the largest of N standard normal numbers.
+
+    Examples
+    --------
+    >>> round(mean_of_best(645), 8)
+    3.11328461
+    """
+    from scipy.integrate import quad
+    from scipy.special import log_ndtr, ndtr
+
+    n = as_count("networks", networks)
+    # E max = integral of P(max > x) over x > 0, less that of P(max < x) over x < 0.
+    above = quad(
+        lambda x: -math.expm1(n * log_ndtr(x)), 0, 40, epsabs=1e-13, epsrel=1e-12, limit=400, points=[2, 4, 8]
+    )[0]
+    below = quad(lambda x: float(ndtr(x)) ** n, -40, 0, epsabs=1e-13, epsrel=1e-12, limit=400, points=[-4, -1])[0]
+    return float(above - below)
+
+
+def expected_optimism(networks: int, spread: float, noise: float) -> float:
+    """Mean optimism of the best of N if scores are normal: true quality with deviation `spread`, plus data noise.
+
+    Examples
+    --------
+    >>> round(expected_optimism(645, spread=1.0, noise=0.5), 5)
+    0.69615
+    """
+    return noise**2 / math.hypot(spread, noise) * mean_of_best(networks) if noise else 0.0
