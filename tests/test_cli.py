@@ -21,6 +21,7 @@ COMMANDS = [
     "generalise",
     "simulate",
     "show",
+    "renew",
     "audit",
     "watch",
     "report",

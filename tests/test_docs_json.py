@@ -73,6 +73,7 @@ def printed(tmp_path_factory):
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
         ("simulate-plant", ["--samples", ",".join(20 * ["40"]), "--period", "10", "--output", short], 0),
         ("simulate-plant", ["--samples", "900", "--seed", "3", "--output", "long-test.csv"], 0),
+        ("simulate-plant", ["--samples", "420", "--seed", "7", "--output", "later.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
         ("identify", ["train.csv", *columns, *small, *parts, "--run", "two", *rules], 0),
@@ -84,6 +85,8 @@ def printed(tmp_path_factory):
         ("show", ["families"], 0),
         ("audit", ["families"], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "long.csv", "--run", "diverged"], 1),
+        ("renew", ["one", "later.csv", "--open-loop", "--updates", "3", "--run", "renewed"], 0),
+        ("renew", ["one", "later.csv", "--open-loop", "--test", "test.csv", "--run", "tested"], 0),
         ("show", ["one"], 0),
         ("show", ["diverged"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
@@ -207,7 +210,8 @@ def test_what_the_page_says_of_the_values_holds(printed):
 def test_statements_are_named_with_when_they_are_there(printed):
     body = PAGE.read_text().split("### statements")[1].split("###")[0]
     named = re.findall(r"^\| ([a-z ]+?) \| (.+?) \|", body, re.MULTILINE)[1:]
-    certificates = [value["certificate"] for value in (*printed["identify"], *printed["demo"])]
+    identified = (*printed["identify"], *printed["demo"], *printed["renew"])
+    certificates = [value["certificate"] for value in identified]
     kinds = [[statement["kind"] for statement in certificate["statements"]] for certificate in certificates]
     assert {kind for each in kinds for kind in each} == {kind for kind, _ in named}
     for kind, when in named:

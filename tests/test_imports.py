@@ -19,7 +19,7 @@ ORDER = [
     {"campaign"},
     {"report"},
     {"identify", "verify", "generalise", "audit"},
-    {"compare", "estimators"},
+    {"compare", "renew", "estimators"},
     {"reproduce"},
     {"cli"},
 ]

@@ -15,6 +15,7 @@ from echobound.identify import Identification, identify  # isort: skip
 from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
 from echobound.generalise import generalise  # isort: skip
+from echobound.renew import renew  # isort: skip
 from echobound.audit import Audit, audit  # isort: skip
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "read_csv",
     "read_records",
     "register_score",
+    "renew",
     "split",
     "verify",
 ]

@@ -38,7 +38,7 @@ from echobound.campaign import (
     worker_count,
 )
 from echobound.campaign.engine import memory_gib
-from echobound.campaign.plan import Bound
+from echobound.campaign.plan import Bound, Renewed
 from echobound.campaign.provenance import provenance
 from echobound.data import Record
 from echobound.data.record import Signal
@@ -125,6 +125,7 @@ def identify(
     discarded: int = 0,
     scores: Sequence[str | Score] = ("fit", "rmse"),
     joint: bool = False,
+    renewal: Renewed | None = None,
     blocks: int | None = None,
     washout: int | None = None,
     horizon: int | None = None,
@@ -164,6 +165,8 @@ def identify(
     scores, joint
         By name or as `Score`; the first selects. `joint` adds a statement on all of them together, which then certifies
         epsilon too.
+    renewal
+        As `renew` gives it: these networks were drawn before, for other data.
     blocks
         Without validation data: so many blocks of the training data are scored in turn, each network trained on the
         others, and the best is trained again on all; 0 holds out the end of the last training record instead. None
@@ -233,6 +236,7 @@ def identify(
         target=target,
         discarded=discarded,
         joint=joint,
+        renewal=renewal,
     )
     folder = None
     if run is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,11 +22,37 @@ from echobound.scenario import (
     stopping_rule,
 )
 
-__all__ = ["Plan", "settle_networks", "settle_stop"]
+__all__ = ["Plan", "Renewed", "settle_networks", "settle_stop"]
 
 SCHEMA = 1
 MOST_NETWORKS = 2**32
 Bound = Literal["exact", "explicit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renewed:
+    """Where the networks of a renewal come from.
+
+    Parameters
+    ----------
+    plan
+        Digest of the plan by which they were drawn first.
+    update, updates
+        Which renewal this is, from 1 on, of how many that were planned.
+    """
+
+    plan: str
+    update: int
+    updates: int
+
+    def __post_init__(self) -> None:
+        if self.updates < 1:
+            raise InputError(f"at least one renewal must be planned, got {self.updates}")
+        if not 0 <= self.update <= self.updates:  # 0 before the first
+            raise InputError(
+                f"{self.updates} renewals were planned, and this would be number {self.update}: draw new networks, with"
+                " another seed, and certify these"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +78,8 @@ class Plan:
         How many of the best networks are set aside in a further statement.
     joint
         Whether a further statement is about all scores together.
+    renewal
+        Of networks that were drawn before, for other data: of which plan, and which of how many renewals this is.
     """
 
     laws: tuple[ReservoirLaw, ...]
@@ -69,12 +97,13 @@ class Plan:
     target: float | None = None
     discarded: int = 0
     joint: bool = False
+    renewal: Renewed | None = None
 
     def __post_init__(self) -> None:
-        if len(self.laws) > 1 and (self.stop is not None or self.discarded or self.joint):
+        if len(self.laws) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
             raise InputError(
-                f"{len(self.laws)} families were given, and with them a stopping rule, networks to set aside or a joint"
-                " statement: these are for one law; leave out one of the two"
+                f"{len(self.laws)} families were given, and with them a stopping rule, networks to set aside, a joint"
+                " statement or a renewal: these are for one law; leave out one of the two"
             )
         if self.target is not None and (self.stop is None or self.stop.by_ranks):
             raise InputError(
@@ -106,6 +135,7 @@ class Plan:
         content |= {} if self.target is None else {"target": self.target}
         content |= {"discarded": self.discarded} if self.discarded else {}
         content |= {"joint": True} if self.joint else {}
+        content |= {} if self.renewal is None else {"renewal": asdict(self.renewal)}
         return {**content, "digest": digest(jsonable(content))}
 
     @cached_property
@@ -141,6 +171,7 @@ class Plan:
                 target=content.get("target"),
                 discarded=content.get("discarded", 0),
                 joint=content.get("joint", False),
+                renewal=Renewed(**content["renewal"]) if "renewal" in content else None,
                 laws=tuple(ReservoirLaw.from_dict(law) for law in content.get("laws") or [content["law"]]),
                 folds=tuple(
                     Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))

@@ -26,6 +26,7 @@ from echobound.scenario import (
     JointScores,
     Patience,
     Removal,
+    Renewal,
     Statement,
     Stopped,
     StoppingRule,
@@ -211,8 +212,20 @@ def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[
     if plan.joint:
         named = dict(zip(plan.scores, table.T, strict=True))
         joint = (JointScores.of(named, beta=plan.beta, directions=[score.direction for score in scores]),)
+    renewed: tuple[Statement, ...] = ()
+    if plan.renewal is not None:
+        renewed = (
+            Renewal.of(
+                table[:, 0],
+                networks=plan.networks,
+                beta=plan.beta,
+                updates=plan.renewal.updates,
+                depends_on_model=False,  # or there would be no such plan
+                **_scoring(plan, scores[0]),
+            ),
+        )
     *certain, estimate = statements_of(plan, table[:, 0], scores[0])
-    return (*certain, *joint, estimate)
+    return (*renewed, *certain, *joint, estimate)
 
 
 def statements_of(plan: Terms, scores: Scores, score: Score) -> tuple[Statement, ...]:

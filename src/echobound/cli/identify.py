@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from echobound.data import Record
     from echobound.identify import Identification
 
-__all__ = ["register"]
+__all__ = ["RunDir", "finish", "register"]
 
 Seed = Annotated[int, typer.Option(help="With its index, it names each network.")]
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder.")]
@@ -68,7 +68,7 @@ def demo(
             run=target,
             on_progress=show,
         )
-    _finish(result, as_json, [f"data: pH plant, {len(training)} training and {len(validation)} validation samples"])
+    finish(result, as_json, [f"data: pH plant, {len(training)} training and {len(validation)} validation samples"])
 
 
 def identify(
@@ -200,10 +200,11 @@ def identify(
             run=Path("runs") / f"{Path(data[0]).stem}-{{plan}}" if run is None else run,
             on_progress=show,
         )
-    _finish(result, as_json, [*result.chosen, *chosen])
+    finish(result, as_json, [*result.chosen, *chosen])
 
 
-def _finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
+def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
+    """Print what came out; exit code 1 if all networks diverged."""
     second = result.generalisation
     content = {
         "run": str(result.run),

@@ -25,6 +25,7 @@ WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
 STATEMENTS = {
+    "renewal": "renewed",
     "stopped": "stopped",
     "removal": "set aside",
     "families": "families",

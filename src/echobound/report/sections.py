@@ -354,7 +354,7 @@ def again(run: RunContents) -> str:
         f" new = identify(data.training, data.validation or None, test=data.test, law=plan.laws, seed=plan.seed,"
         f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
         f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, stop=plan.stop,"
-        f" target=plan.target, discarded=plan.discarded, joint=plan.joint, run={new});"
+        f" target=plan.target, discarded=plan.discarded, joint=plan.joint, renewal=plan.renewal, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"

@@ -30,7 +30,7 @@ __all__ = ["Certificate", "WorstCase", "certify", "ranking", "schema", "select"]
 
 SCHEMA_VERSION = 1
 FEW = 5  # families that are named in a sentence
-OF_SCORES = ("stopped", "removal", "families", "joint scores", "both ends", "gain")
+OF_SCORES = ("renewal", "stopped", "removal", "families", "joint scores", "both ends", "gain")
 NOT_STATED = (
     "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
     " how well the model does on other data must be tested on other data.",

@@ -14,7 +14,27 @@ from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
 from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
 from echobound.scenario.verification import upward
 
-__all__ = ["Renewal"]
+__all__ = ["Renewal", "require_independent"]
+
+
+def require_independent(depends_on_model: bool | None) -> None:
+    """Refuse new data that depend on the network in use, as in a loop closed through it; None warns.
+
+    Examples
+    --------
+    >>> require_independent(False)
+    """
+    if depends_on_model:
+        raise InputError(
+            "the new data depend on the network in use, so the networks are not independent of them: draw new ones,"
+            " with another seed, and certify these"
+        )
+    if depends_on_model is None:
+        warnings.warn(
+            "the renewed certificate holds only if the new data do not depend on the network in use (no closed loop"
+            " through it): say so if they do not",
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +131,7 @@ class Renewal(ScoreStatement):
                 f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them, those"
                 " that were dropped too, or draw new ones"
             )
-        if depends_on_model:
-            raise InputError(
-                "the new data depend on the network in use, so the networks are not independent of them: draw new ones,"
-                " with another seed, and certify these"
-            )
-        if depends_on_model is None:
-            warnings.warn(
-                "the renewed certificate holds only if the new data do not depend on the network in use (no closed"
-                " loop through it): say depends_on_model=False if so",
-                stacklevel=2,
-            )
+        require_independent(depends_on_model)
         best = values[0]
         return cls(
             networks=networks,

@@ -1,0 +1,111 @@
+"""Renewal: the same networks trained and scored on new data, and the certificate with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+
+from echobound.campaign import Engine, Progress, RunFolder
+from echobound.campaign.folder import records_digest
+from echobound.campaign.plan import Renewed
+from echobound.campaign.search import stops_at_will
+from echobound.campaign.validation import settle_validation
+from echobound.data import Record, as_records
+from echobound.errors import InputError
+from echobound.identify import Identification, identify
+from echobound.scenario.renewal import require_independent
+
+__all__ = ["renew"]
+
+
+def renew(
+    run: str | Path,
+    training: Record | Iterable[Record],
+    validation: Record | Iterable[Record] | None = None,
+    *,
+    closed_loop: bool | None = None,
+    updates: int | None = None,
+    test: Record | Iterable[Record] = (),
+    blocks: int | None = None,
+    washout: int | None = None,
+    workers: int | None = None,
+    kernel: str = "cpu",
+    engine: str | Executor | Engine = "threads",
+    into: str | Path | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Identification:
+    """Train and score all networks of a run again, on new data, and certify the best of them there.
+
+    The networks were drawn without regard to the new data, so that the certificate holds afresh with the same N. It
+    does not if the new data depend on the network in use, as in a loop that is closed through it, or if networks were
+    dropped by their scores: then `identify` with another seed.
+
+    Parameters
+    ----------
+    run
+        The run folder, or that of its latest renewal; its files are checked first.
+    training, validation, test, blocks, washout
+        The new data, as in `identify`; washout and blocks are those of the run if they are not given.
+    closed_loop
+        Whether the new data depend on the network in use. True is refused; if it is not said, a warning asks.
+    updates
+        How many renewals are planned, settled at the first one (1 if not given): all of them hold together.
+    workers, kernel, engine, on_progress
+        As in `identify`.
+    into
+        Run folder of the renewal; as ``run`` in `identify`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from echobound import ph_experiment
+    >>> training, validation, later, last = ph_experiment(samples=(400, 300, 400, 300))
+    >>> with TemporaryDirectory() as folder:
+    ...     run = identify(training, validation, law="paper", order=10, networks=20, beta=1e-3, run=f"{folder}/run").run
+    ...     renewed = renew(run, later, last, closed_loop=False, updates=4)
+    >>> renewed.certificate.networks, renewed.certificate.statements[0].kind
+    (20, 'renewal')
+    """
+    folder = RunFolder(run)
+    plan, certificate, old = folder.plan, folder.certificate, folder.experiments
+    if stops_at_will(plan):
+        raise InputError(
+            f"how many networks {folder.path} has depends on their scores, by the rule {certificate.rule}: a renewal"
+            " needs a number settled beforehand, or found by patience; identify again, with another seed"
+        )
+    require_independent(closed_loop)
+    first, second = as_records(training, "training"), None if validation is None else as_records(validation)
+    blocks = plan.blocks if blocks is None and second is None else blocks
+    washout = plan.folds[0].scored[0].washout if washout is None else washout
+    new = settle_validation(first, second, blocks=blocks, washout=washout).experiments
+    if records_digest([*new.training, *new.validation]) == records_digest([*old.training, *old.validation]):
+        raise InputError(f"these are the data of {folder.path} itself: give new data to renew its certificate on")
+    before = plan.renewal or Renewed(plan=plan.digest, update=0, updates=1 if updates is None else updates)
+    if updates not in (None, before.updates):
+        raise InputError(f"{before.updates} renewals were planned at the first one, but {updates} are asked for now")
+    return identify(
+        first,
+        second,
+        test=test,
+        law=plan.laws,
+        epsilon=plan.epsilon,
+        beta=plan.beta,
+        networks=certificate.networks,
+        bound=plan.bound,
+        discarded=plan.discarded,
+        scores=plan.scores,
+        joint=plan.joint,
+        renewal=replace(before, update=before.update + 1),
+        blocks=blocks,
+        washout=washout,
+        horizon=plan.horizon,
+        committee=plan.committee,
+        seed=plan.seed,
+        workers=workers,
+        kernel=kernel,
+        engine=engine,
+        run=into,
+        on_progress=on_progress,
+    )
