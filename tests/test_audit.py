@@ -27,7 +27,7 @@ from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, ReservoirLaw, paper
 from echobound.plants import ph_experiment
 from echobound.scenario import Generalisation
-from echobound.scenario.certificate import _digest as certificate_digest
+from echobound.scenario.statement import digest_of as certificate_digest
 from echobound.scores import get_score
 from echobound.verify import verify
 

@@ -221,13 +221,13 @@ def test_the_audit_finds_forged_rows_of_any_family(copy):
     ],
 )
 def test_forged_certificates_are_found(copy, change):
-    from echobound.scenario.certificate import _digest
+    from echobound.scenario.statement import digest_of
 
     path = copy / "certificate.json"
     content = json.loads(path.read_text())
     change(content)
     identity = {name: value for name, value in content.items() if name not in ("digest", "provenance")}
-    path.write_text(json.dumps(content | {"digest": _digest(identity)}))
+    path.write_text(json.dumps(content | {"digest": digest_of(identity)}))
     with pytest.raises(DamagedFile):
         _ = RunFolder(copy).certificate
     assert not audit(copy, sample=0).passed

@@ -27,7 +27,8 @@ from echobound.scenario import (
     networks_joint,
     schema,
 )
-from echobound.scenario.certificate import _digest, certify
+from echobound.scenario.certificate import certify
+from echobound.scenario.statement import digest_of
 
 SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
 
@@ -161,7 +162,7 @@ def forged(certificate, change):
     content = certificate.to_dict()
     change(content)
     identity = {name: value for name, value in content.items() if name not in ("digest", "provenance")}
-    return content | {"digest": _digest(identity)}
+    return content | {"digest": digest_of(identity)}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario import Criterion, ErrorLimit, FailureRate, Generalisation, Optimism, Seen, Settled
-from echobound.scenario.certificate import _digest
+from echobound.scenario.statement import digest_of
 
 OPTIMISM = Optimism.of(90.0, 88.0, score="fit", unit="%")
 
@@ -198,7 +198,7 @@ def test_every_change_is_refused_and_what_follows_even_if_it_is_signed():
         forged = put(content, path, value)
         with pytest.raises(DamagedFile):
             Generalisation.from_dict(forged)
-        signed = {**forged, "digest": _digest({k: v for k, v in forged.items() if k != "digest"})}
+        signed = {**forged, "digest": digest_of({k: v for k, v in forged.items() if k != "digest"})}
         if path[0] not in held and path[0] != "digest":
             with pytest.raises(DamagedFile):
                 Generalisation.from_dict(signed)

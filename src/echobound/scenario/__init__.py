@@ -21,7 +21,7 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.certificate import Certificate, WorstCase, certify, ranking, schema, select
+from echobound.scenario.certificate import Certificate, WorstCase, certify, schema
 from echobound.scenario.criterion import Criterion
 from echobound.scenario.ends import BothEnds, QuantileInterval, epsilon_both, miss_both, networks_both
 from echobound.scenario.episodes import ConformalBand, ErrorLimit, FailureRate, MeanLoss, blocks
@@ -37,6 +37,7 @@ from echobound.scenario.generalisation import Generalisation, Seen, Settled
 from echobound.scenario.optimism import Optimism, expected_optimism, mean_of_best
 from echobound.scenario.removal import Removal, most_discarded
 from echobound.scenario.renewal import Renewal
+from echobound.scenario.selection import ranking, select
 from echobound.scenario.several import (
     Families,
     JointScores,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,47 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import (
-    as_probability,
     beta_exact,
     epsilon_exact,
     log_beta_exact,
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.statement import Statement, beyond, scored, where
+from echobound.scenario.selection import select
+from echobound.scenario.statement import Statement, digest_of
 from echobound.scenario.stopping import Stopped, StoppingRule
-from echobound.scenario.verification import goodness, upward
+from echobound.scenario.verification import goodness
+from echobound.scenario.wording import not_stated_of, statement_of, worst_of
 
-__all__ = ["Certificate", "WorstCase", "certify", "ranking", "schema", "select"]
+__all__ = ["Certificate", "WorstCase", "certify", "schema"]
 
 SCHEMA_VERSION = 1
-FEW = 5  # families that are named in a sentence
 OF_SCORES = ("renewal", "stopped", "removal", "families", "joint scores", "both ends", "gain")
-NOT_STATED = (
-    "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
-    " how well the model does on other data must be tested on other data.",
-    "It does not say that a network as good as the best is rare: a new network may tie with it.",
-    "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
-    "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
-    " look at the scores voids it.",
-    "Networks that diverged are among those it counts: none was dropped or drawn again.",
-)
-NOT_STATED_OF_BLOCKS = (
-    "The score of a draw is its mean over {blocks} blocks of the training data, each simulated after training on the"
-    " others. The model is the picked draw trained again on all of them: this refitted model itself was never scored on"
-    " held-out data.",
-)
-NOT_STATED_OF_STOPPING_AT_WILL = (
-    "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
-    " verification by fresh networks compares with a number settled beforehand.",
-)
-NOT_STATED_OF_FAMILIES = (
-    "It covers the best of all families. Of each family's own best, the statement on families speaks.",
-    "Networks are numbered family after family; the families are those of a list that was settled beforehand.",
-)
-NOT_STATED_OF_COMMITTEES = (
-    "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
-)
 
 
 @dataclass(frozen=True)
@@ -150,6 +124,11 @@ class Certificate:
         """What the stopping rule says, if the number of networks was not settled beforehand."""
         return next((statement for statement in self.statements if isinstance(statement, Stopped)), None)
 
+    @property
+    def stopping_rule(self) -> StoppingRule | None:
+        """The rule that found the number of networks; None if it was settled beforehand."""
+        return None if self.stopped is None else self.stopped.rule
+
     def identity(self) -> dict[str, Any]:
         """Everything but the provenance, as JSON."""
         content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("provenance", "worst")}
@@ -161,7 +140,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """The certificate as JSON, with its digest."""
         identity = self.identity()
-        return {**identity, "digest": _digest(identity), "provenance": dict(self.provenance)}
+        return {**identity, "digest": digest_of(identity), "provenance": dict(self.provenance)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Certificate:
@@ -188,7 +167,7 @@ class Certificate:
         }
         certificate = cls(**values)
         try:
-            digest = _digest(certificate.identity())
+            digest = digest_of(certificate.identity())
         except (TypeError, ValueError) as error:
             raise DamagedFile(path, "content", str(error)) from None
         if content["digest"] != digest:
@@ -367,7 +346,7 @@ def _derive(draft: Certificate) -> Certificate:
     if draft.bound not in ("exact", "explicit"):
         raise InputError(f"the bound must be 'exact' or 'explicit', got {draft.bound!r}")
     _require_of_the_same(draft)
-    rule = _rule(draft)
+    rule = draft.stopping_rule
     # A rule that looks at ranks alone leaves everything as it is for a number settled beforehand.
     at_will = rule if rule is not None and not rule.by_ranks else None
     if at_will is not None:
@@ -397,14 +376,10 @@ def _derive(draft: Certificate) -> Certificate:
         beta_exact=beta_exact(each, epsilon) if at_will is None else beta,
         log10_beta_exact=(log_beta_exact(each, epsilon) if at_will is None else math.log(beta)) / math.log(10),
         status="all diverged" if draft.winner is None else "certified",
-        statement=_statement(draft),
-        not_stated=_not_stated(draft),
-        worst=_worst(draft),
+        statement=statement_of(draft),
+        not_stated=not_stated_of(draft),
+        worst=worst_of(draft),
     )
-
-
-def _rule(draft: Certificate) -> StoppingRule | None:
-    return None if draft.stopped is None else draft.stopped.rule
 
 
 def _require_of_the_same(draft: Certificate) -> None:
@@ -428,104 +403,11 @@ def _statements(content: Sequence[Any], path: str | Path) -> list[Statement]:
     return [Statement.from_dict(entry, path) for entry in content]
 
 
-def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
-    """Index of the best score; the lowest wins ties, and None if all networks diverged.
-
-    Examples
-    --------
-    >>> select([1.0, 3.0, 3.0], "max"), select([2.0, float("nan")], "min"), select([float("nan")], "max")
-    (1, 0, None)
-    """
-    best = ranking(scores, direction, 1)
-    return best[0] if best else None
-
-
-def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> list[int]:
-    """Indices of the best scores, the best first and the lowest index of equals; diverged networks are not among them.
-
-    Examples
-    --------
-    >>> ranking([1.0, 3.0, float("nan"), 3.0], "max", 2), ranking([1.0, float("inf")], "min", 2)
-    ([1, 3], [0])
-    """
-    values = goodness(scores, direction)
-    order = np.argsort(-values, kind="stable")[:count]
-    return [int(index) for index in order if values[index] != -np.inf]
-
-
 def schema() -> dict[str, Any]:
     """The JSON Schema of ``certificate.json``."""
     text = Path(__file__).with_name("certificate.schema.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
-
-
-def _statement(draft: Certificate) -> str:
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}drawn and trained in the same way"
-    if draft.winner is None:
-        return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
-            f" probability at most {upward(draft.epsilon)}."
-        )
-    return (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} {where(draft)} with"
-        f" probability at most {upward(draft.epsilon)}."
-    )
-
-
-def _whichever(draft: Certificate) -> str:
-    """From which of several families."""
-    if len(draft.families) == 1:
-        return ""
-    names = [str(family.get("name")) for family in draft.families]
-    listed = f" ({', '.join(names)})" if len(names) <= FEW else ""
-    return f"of whichever of the {len(names)} families{listed} "
-
-
-def _not_stated(draft: Certificate) -> tuple[str, ...]:
-    of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
-    of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
-    rule = _rule(draft)
-    of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
-    of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
-    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
-    settled = "number of networks" if rule is None else "stopping rule"
-    return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
-
-
-def _worst(draft: Certificate) -> WorstCase:
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}".rstrip()
-    rule = _rule(draft)
-    if draft.worst.diverged and rule is not None and not rule.by_ranks:
-        # A count of failures has no limit that holds at all n together: none is claimed.
-        said = (
-            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse: the rule {rule.kind!r}"
-            " promises nothing at this end."
-        )
-        return replace(draft.worst, divergence_bound=None, statement=said)
-    if draft.worst.diverged:
-        bound = _divergence_bound(draft)
-        said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
-        return replace(draft.worst, divergence_bound=bound, statement=said)
-    said = (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
-        " diverges, with"
-        f" probability at most {upward(draft.epsilon)}."
-    )
-    return replace(draft.worst, divergence_bound=None, statement=said)
-
-
-def _divergence_bound(draft: Certificate) -> float:
-    """Clopper-Pearson; each of several families has its share of beta, and the largest of their limits counts."""
-    if len(draft.families) == 1:
-        return epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
-    share = as_probability("beta", draft.beta) / len(draft.families)
-    return max(epsilon_exact(family["networks"], share, d=family["failures"] + 1) for family in draft.families)
-
-
-def _digest(identity: Mapping[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _short(value: Any) -> str:

@@ -22,11 +22,10 @@ from typing import Any
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_count, as_probability, networks_exact
-from echobound.scenario.certificate import _digest
 from echobound.scenario.criterion import Criterion
 from echobound.scenario.episodes import ConformalBand, EpisodeStatement, ErrorLimit, FailureRate
 from echobound.scenario.optimism import Optimism
-from echobound.scenario.statement import Statement
+from echobound.scenario.statement import Statement, digest_of
 from echobound.scenario.verification import confidence, upward
 
 __all__ = ["Generalisation", "Seen", "Settled"]
@@ -313,7 +312,7 @@ class Generalisation:
             "words": [{"about": about, "says": says} for about, says in self.words],
             "not_stated": list(self.not_stated),
         }
-        return {**identity, "digest": _digest(identity)}
+        return {**identity, "digest": digest_of(identity)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "generalisation.json") -> Generalisation:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, as_probability, epsilon_exact, networks_exact
-from echobound.scenario.certificate import select
+from echobound.scenario.selection import select
 from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered, titled
 from echobound.scenario.verification import confidence, upward
 

@@ -7,6 +7,7 @@ a statement whose numbers do not follow is refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import types
@@ -22,7 +23,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_probability
 from echobound.scenario.verification import Case, confidence, downward, goodness, upward
 
-__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "ordered", "scored", "titled", "where"]
+__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "digest_of", "ordered", "scored", "titled", "where"]
 
 
 class Scoring(TypedDict, total=False):
@@ -219,6 +220,12 @@ def where(draft: Scored) -> str:
     if draft.blocks is None:
         return "on these validation data"
     return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
+
+
+def digest_of(identity: Mapping[str, Any]) -> str:
+    """SHA-256 over the content of a certificate, as JSON."""
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,108 @@
+"""Wording: the sentences of a certificate, and the one number that stands in them alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from echobound.scenario.bounds import as_probability, epsilon_exact
+from echobound.scenario.statement import beyond, scored, where
+from echobound.scenario.verification import upward
+
+if TYPE_CHECKING:
+    from echobound.scenario.certificate import Certificate, WorstCase
+
+__all__ = ["not_stated_of", "statement_of", "worst_of"]
+
+FEW = 5  # families that are named in a sentence
+NOT_STATED = (
+    "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
+    " how well the model does on other data must be tested on other data.",
+    "It does not say that a network as good as the best is rare: a new network may tie with it.",
+    "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
+    "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
+    " look at the scores voids it.",
+    "Networks that diverged are among those it counts: none was dropped or drawn again.",
+)
+NOT_STATED_OF_BLOCKS = (
+    "The score of a draw is its mean over {blocks} blocks of the training data, each simulated after training on the"
+    " others. The model is the picked draw trained again on all of them: this refitted model itself was never scored on"
+    " held-out data.",
+)
+NOT_STATED_OF_STOPPING_AT_WILL = (
+    "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
+    " verification by fresh networks compares with a number settled beforehand.",
+)
+NOT_STATED_OF_FAMILIES = (
+    "It covers the best of all families. Of each family's own best, the statement on families speaks.",
+    "Networks are numbered family after family; the families are those of a list that was settled beforehand.",
+)
+NOT_STATED_OF_COMMITTEES = (
+    "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
+)
+
+
+def statement_of(draft: Certificate) -> str:
+    """What is promised of the best."""
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}drawn and trained in the same way"
+    if draft.winner is None:
+        return (
+            f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
+            f" probability at most {upward(draft.epsilon)}."
+        )
+    return (
+        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} {where(draft)} with"
+        f" probability at most {upward(draft.epsilon)}."
+    )
+
+
+def _whichever(draft: Certificate) -> str:
+    """From which of several families."""
+    if len(draft.families) == 1:
+        return ""
+    names = [str(family.get("name")) for family in draft.families]
+    listed = f" ({', '.join(names)})" if len(names) <= FEW else ""
+    return f"of whichever of the {len(names)} families{listed} "
+
+
+def not_stated_of(draft: Certificate) -> tuple[str, ...]:
+    """What is not promised."""
+    of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
+    of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
+    rule = draft.stopping_rule
+    of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
+    of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
+    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
+    settled = "number of networks" if rule is None else "stopping rule"
+    return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
+
+
+def worst_of(draft: Certificate) -> WorstCase:
+    """What is promised of the worst, filled in."""
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}".rstrip()
+    rule = draft.stopping_rule
+    if draft.worst.diverged and rule is not None and not rule.by_ranks:
+        # A count of failures has no limit that holds at all n together: none is claimed.
+        said = (
+            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse: the rule {rule.kind!r}"
+            " promises nothing at this end."
+        )
+        return replace(draft.worst, divergence_bound=None, statement=said)
+    if draft.worst.diverged:
+        bound = _divergence_bound(draft)
+        said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
+        return replace(draft.worst, divergence_bound=bound, statement=said)
+    said = (
+        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
+        " diverges, with"
+        f" probability at most {upward(draft.epsilon)}."
+    )
+    return replace(draft.worst, divergence_bound=None, statement=said)
+
+
+def _divergence_bound(draft: Certificate) -> float:
+    """Clopper-Pearson; each of several families has its share of beta, and the largest of their limits counts."""
+    if len(draft.families) == 1:
+        return epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
+    share = as_probability("beta", draft.beta) / len(draft.families)
+    return max(epsilon_exact(family["networks"], share, d=family["failures"] + 1) for family in draft.families)
