@@ -15,6 +15,7 @@ from echobound.campaign import RunFolder
 from echobound.cli import show
 from echobound.identify import identify
 from echobound.report import run_figures, write_figures
+from echobound.scenario import epsilon_exact
 
 FIGURES = {"validation", "sampling", "distribution"}
 
@@ -145,3 +146,25 @@ def test_bad_input_is_one_sentence_and_writes_nothing(desk):
     assert not (desk / "nowhere").exists()
     (desk / "file").write_text("")
     assert "cannot make the folder" in refused("figures", "ph", "--output", "file/figures", cwd=desk)
+
+
+def test_a_rank_chosen_after_a_look_and_a_quantile(desk):
+    scores = np.sort(RunFolder(desk / "ph").search["scores"][:, 0])
+    found = json.loads(echobound("show", "ph", "--rank", "3", "--quantile", "0.5", "--json", cwd=desk).stdout)
+    assert found["rank"]["threshold"] == scores[-3]
+    exact = epsilon_exact(len(scores), 1e-3, d=3)
+    assert exact < found["rank"]["epsilon"] < epsilon_exact(len(scores), 1e-3 / 50, d=3), "dearer than settled, not 50x"
+    assert found["quantile"]["lower"] < np.median(scores) < found["quantile"]["upper"]
+    plain = echobound("show", "ph", "--rank", "3", cwd=desk).stdout
+    assert f"rank: {found['rank']['words']}" in plain
+    assert "quantile:" not in plain
+    assert "covers the best 50" in refused("show", "ph", "--rank", "51", cwd=desk)
+    assert "rank" in refused("show", "ph", "--rank", "0", cwd=desk)
+
+
+def test_ranks_of_searches_that_may_have_stopped_for_them_are_refused(desk, ph_records):
+    small = {"law": "paper", "epsilon": 0.2, "beta": 1e-2, "washout": 60}
+    identify(*ph_records, **small, order=5, stop="anytime:10", run=desk / "at will")
+    identify(*ph_records, **small, order=(4, 5), run=desk / "families")
+    for run in ("at will", "families"):
+        assert "one law, their number settled beforehand" in refused("show", run, "--rank", "2", cwd=desk)

@@ -89,6 +89,7 @@ def printed(tmp_path_factory):
         ("renew", ["one", "later.csv", "--open-loop", "--test", "test.csv", "--run", "tested"], 0),
         ("show", ["one"], 0),
         ("show", ["diverged"], 0),
+        ("show", ["one", "--rank", "2", "--quantile", "0.5"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
         ("verify", ["one", "--fresh", "3"], 0),
         ("generalise", ["two", "--criterion", "rmse<1"], 0),
@@ -169,6 +170,8 @@ def test_the_objects_inside_are_documented_too(printed):
         require_as_documented(own, inside[heading])
     assert all(set(one) == {"about", "says"} for second in seconds for one in second["words"])
     assert [second["late"] for second in seconds[-3:]] == [True, False, False]
+    for name in ("rank", "quantile"):
+        require_as_documented([value[name] for value in printed["show"] if name in value], inside[name])
     for name in ("findings", "detection"):
         require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])

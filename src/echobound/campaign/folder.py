@@ -12,7 +12,14 @@ import numpy as np
 
 from echobound.campaign.ledger import Ledger, rows_digest
 from echobound.campaign.plan import Plan
-from echobound.campaign.search import by_family, certificate_of, networks_due, search_rows, stops_at_will
+from echobound.campaign.search import (
+    by_family,
+    certificate_of,
+    networks_due,
+    scoring_of,
+    search_rows,
+    stops_at_will,
+)
 from echobound.data.record import Record
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -21,11 +28,12 @@ from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
-from echobound.scenario import Certificate, Generalisation
+from echobound.scenario import Certificate, Generalisation, QuantileInterval, RankBand
 from echobound.scores import get_score
 
 __all__ = ["Experiments", "RunFolder", "make_folder", "records_digest"]
 
+RANKS = 50  # best networks whose limits hold together, so that one may be chosen after a look
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
 
@@ -303,6 +311,34 @@ class RunFolder:
     def _derived(self, digests: Mapping[str, str]) -> Certificate:
         scores = [get_score(name) for name in self.plan.scores]
         return certificate_of(self.plan, self.search, scores, digests=digests)
+
+    def said_of_ranks(self, rank: int | None = None, quantile: float | None = None) -> dict[str, Any]:
+        """What the scores say of a rank chosen after a look, and of a quantile, each as JSON under its name.
+
+        Parameters
+        ----------
+        rank
+            Among the 50 best; their limits hold together.
+        quantile
+            Level of the quantile, settled beforehand.
+        """
+        if rank is None and quantile is None:
+            return {}
+        if stops_at_will(self.plan) or len(self.plan.laws) > 1:
+            raise InputError(
+                "ranks and quantiles are stated for networks of one law, their number settled beforehand or found by"
+                " patience: leave out the rank and the quantile"
+            )
+        scores, plan = self.search["scores"][:, 0], self.plan
+        scoring, found = scoring_of(plan, get_score(plan.scores[0])), dict[str, Any]()
+        if rank is not None:
+            band = RankBand.of(scores, beta=plan.beta, ranks=min(RANKS, len(scores)), **scoring)
+            words = band.words_of(rank)
+            threshold, epsilon = band.thresholds[rank - 1], band.epsilons[rank - 1]
+            found["rank"] = {"rank": rank, "threshold": threshold, "epsilon": epsilon, "words": words}
+        if quantile is not None:
+            found["quantile"] = QuantileInterval.of(scores, level=quantile, beta=plan.beta, **scoring).to_dict()
+        return found
 
     def finish(
         self, model: EchoStateNetwork | None, certificate: Certificate, committee: Committee | None = None

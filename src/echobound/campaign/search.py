@@ -41,6 +41,7 @@ __all__ = [
     "certificate_of",
     "networks_due",
     "run_search",
+    "scoring_of",
     "search_rows",
     "statements_of",
     "stops_at_will",
@@ -205,7 +206,7 @@ def certificate_of(
 
 def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[Statement, ...]:
     if plan.families:
-        parts, scoring = np.split(table[:, 0], len(plan.laws)), _scoring(plan, scores[0])
+        parts, scoring = np.split(table[:, 0], len(plan.laws)), scoring_of(plan, scores[0])
         named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
         return (Families.of(named, beta=plan.beta, **scoring), Gain.of(table[:, 0], **scoring))
     joint: tuple[Statement, ...] = ()
@@ -221,7 +222,7 @@ def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[
                 beta=plan.beta,
                 updates=plan.renewal.updates,
                 depends_on_model=False,  # or there would be no such plan
-                **_scoring(plan, scores[0]),
+                **scoring_of(plan, scores[0]),
             ),
         )
     *certain, estimate = statements_of(plan, table[:, 0], scores[0])
@@ -230,7 +231,7 @@ def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[
 
 def statements_of(plan: Terms, scores: Scores, score: Score) -> tuple[Statement, ...]:
     """What the scores of a search in one law say besides the best and the worst, as settled in its plan."""
-    scoring, found = _scoring(plan, score), list[Statement]()
+    scoring, found = scoring_of(plan, score), list[Statement]()
     if plan.stop is not None:
         found.append(Stopped.of(scores, plan.stop, **scoring))
     if plan.discarded:
@@ -241,7 +242,8 @@ def statements_of(plan: Terms, scores: Scores, score: Score) -> tuple[Statement,
     return (*found, Gain.of(scores, **scoring))
 
 
-def _scoring(plan: Terms, score: Score) -> Scoring:
+def scoring_of(plan: Terms, score: Score) -> Scoring:
+    """What was scored, as statements take it."""
     return {
         "score": score.name,
         "direction": score.direction,

@@ -52,7 +52,16 @@ def verify(
         raise typer.Exit(1)
 
 
-def show(run: Run, as_json: AsJson = False) -> None:
+def show(
+    run: Run,
+    rank: Annotated[
+        int | None, typer.Option(help="Also: what holds if this rank, chosen after a look, is the threshold.")
+    ] = None,
+    quantile: Annotated[
+        float | None, typer.Option(help="Also: where this quantile of all networks' scores lies; 0.5 is the median.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Print the certificate of a run, after deriving every number of it again from the ledger."""
     from echobound.campaign import RunFolder
     from echobound.campaign.verification import verification_of
@@ -69,6 +78,7 @@ def show(run: Run, as_json: AsJson = False) -> None:
         content["generalisation"] = second.to_dict()
     if len(folder.verification):
         content["verification"] = verification_of(folder)
+    content |= folder.said_of_ranks(rank, quantile)
     if as_json:
         print_json(content)
     else:

@@ -149,6 +149,9 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     for statement in certificate["statements"]:
         yield STATEMENTS[statement["kind"]], statement["words"]
+    for name in ("rank", "quantile"):
+        if name in content:
+            yield name, content[name]["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         yield "picked", f"network {certificate['winner']}{_of_family(certificate)}{order}"

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
+from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored, where
 from echobound.scenario.verification import Case, goodness, upward
 
 __all__ = [
@@ -221,7 +221,7 @@ class RankBand(ScoreStatement):
         for k in sorted(set(shown)):
             threshold, epsilon = self.thresholds[k - 1], upward(self.epsilons[k - 1])
             if threshold is not None:
-                said.append(f"{beyond(self, threshold, best=self.case == 'best')} at most {epsilon} (rank {k})")
+                said.append(f"{self._beyond(threshold)} at most {epsilon} (rank {k})")
             elif self.case == "best":
                 said.append(f"any finite score at most {epsilon} (rank {k})")
         return (
@@ -229,6 +229,29 @@ class RankBand(ScoreStatement):
             f" beyond the k-th {self.case} of {self.networks} is limited for k = 1 to {len(self.thresholds)} together,"
             f" so that k may be chosen after a look: {'; '.join(said) or 'nothing is worse than divergence'}."
         )
+
+    def words_of(self, rank: int) -> str:
+        """What holds for one rank, chosen after a look.
+
+        Examples
+        --------
+        >>> print(RankBand.of(range(645), beta=0.05, ranks=50).words_of(5))
+        With confidence 1 - 0.05, a new network drawn and trained in the same way scores a score above 640 on these
+        validation data with probability at most 0.0187281. The threshold is that of rank 5 of 645, and may be chosen
+        after a look: the limits of the 50 best hold together.
+        """
+        if not 1 <= as_count("rank", rank) <= len(self.thresholds):
+            raise InputError(f"the band covers the {self.case} {len(self.thresholds)} networks, got rank {rank}")
+        threshold = self.thresholds[rank - 1]
+        what = "gives a finite score" if threshold is None else f"scores {scored(self)} {self._beyond(threshold)}"
+        return (
+            f"{self.start}, a new network drawn and trained in the same way {what} {where(self)} with probability at"
+            f" most {upward(self.epsilons[rank - 1])}. The threshold is that of rank {rank} of {self.networks}, and may"
+            f" be chosen after a look: the limits of the {len(self.thresholds)} {self.case} hold together."
+        )
+
+    def _beyond(self, threshold: float) -> str:
+        return beyond(self, threshold, best=self.case == "best")
 
     @classmethod
     def of(
