@@ -199,7 +199,8 @@ class Adaptation:
         has columns, better five times as long: 0.999 for 200 states. Below 1 it also watches the prediction errors
         for a plant that moves.
     kept
-        When the plant has moved, what was known before counts as so many samples.
+        When the plant has moved, what was known before counts as so many samples at most; ``math.inf`` for plain
+        forgetting, which does not heed the alarm.
 
     Attributes
     ----------
@@ -229,7 +230,7 @@ class Adaptation:
         forgetting: float = 1.0,
         kept: float = 60.0,
     ) -> None:
-        if not 0 <= kept < math.inf:
+        if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
         self._base, self.kept = model, float(kept)
         hyper = model.reservoir.hyper
