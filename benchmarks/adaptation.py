@@ -1,6 +1,6 @@
 """The pH plant drifts, and the readout follows; writes benchmarks/ADAPTATION.md and a figure.
 
-Usage: python benchmarks/adaptation.py      (about five minutes)
+Usage: python benchmarks/adaptation.py      (about ten minutes)
 
 A network is identified on the nominal plant. In a record of 6000 samples the buffer flow q2 moves from 0.55 to 0.65
 mL/s at half; q3 is switched every 30 samples, which is about the settling time, or every 100, as in the paper. The
@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from echobound import identify
 from echobound.data import Record
 from echobound.kernels import get_kernel, hold_out
+from echobound.kernels.cpu import dynamics as compiled
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, ReservoirLaw, respond
 from echobound.network.adaptation import Adaptation
@@ -41,7 +42,7 @@ OTHERS = (1.0, 0.9995, 0.999, 0.998)
 # among those within 1 % of the most, the fewest that adaptation makes worse than they were; then the smallest mean of
 # what they are behind, cut at 20 points. The five best networks of each data seed.
 SETTLING, BEST = range(10), 5
-SETTINGS = ((0.999, 60.0), (0.9995, 60.0), (0.999, 30.0), (0.999, 120.0), (0.998, math.inf), (0.999, math.inf))
+SETTINGS = ((0.999, 60.0), (0.9995, 60.0), (0.998, math.inf))
 
 
 def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
@@ -55,7 +56,7 @@ def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
 def score(model: EchoStateNetwork, record: Record) -> float:
     """FIT of the free run on the last samples."""
     last = record.part(KNOWN - WASHOUT, SAMPLES)
-    [(measured, simulated)] = respond(model, [last])
+    [(measured, simulated)] = respond(model, [last], dynamics=compiled)
     return float(fit(measured, simulated))
 
 
@@ -105,7 +106,7 @@ def one(order: int, period: int, seed: int) -> dict:
 
 
 def settle(case: tuple[tuple[int, int], int]) -> list[tuple[float, float, list[float]]]:
-    """For the best networks of one data seed that is not reported: FIT as trained, retrained, adapted by each setting."""
+    """FIT as trained, retrained and adapted by each setting: the best networks of a data seed that is not reported."""
     (order, period), seed = case
     nominal, validation = ph_experiment(seed=seed, period=period)
     record, _ = drifting(seed, period)
@@ -216,8 +217,8 @@ def summary(results: dict, cases) -> str:
     return (
         f"Of {len(chosen)} networks {sum(b <= 1 for b in behind)} come within 1 point of retraining or exceed it (the"
         f" furthest behind: {max(behind):.2f} points); against the network as trained they gain {min(gains):.1f} to"
-        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. In free run {gone} of the adapted and {lost} of the"
-        " retrained diverge (FIT below 0)."
+        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. In free run {gone} of the adapted and"
+        f" {lost} of the retrained diverge (FIT below 0)."
     )
 
 
@@ -231,8 +232,8 @@ def main() -> None:
         f"The network is the best of {NETWORKS} of law `paper`. *Retrained*: the same reservoir, batch least squares on"
         " samples 3000 to 4500, the law's ridge. *Limit*: FIT of the true output against the noisy one. *Seen at*: the"
         " sample at which the watch said that the plant had moved. FIT in per cent; times on one core of a busy"
-        f" machine. The forgetting factor is {FORGETTING}; after an alarm the past counts as {KEPT:.0f} samples; the last"
-        " columns have other factors.",
+        f" machine. The forgetting factor is {FORGETTING}; after an alarm the past counts as {KEPT:.0f} samples; the"
+        " last columns have other factors.",
         "",
         "**q3 switched every 30 samples.** " + summary(results, CASES[:2]),
         *table(results, CASES[:2]),
@@ -244,12 +245,16 @@ def main() -> None:
         "## How the settings were chosen",
         "",
         f"On data seeds {SETTLING[0]} to {SETTLING[-1]}, none of which is shown above: {len(CASES)} cases,"
-        f" {len(SETTLING)} seeds, the {BEST} best networks of each. The rule was written down first: most networks within"
-        " 1 point of retraining; among settings within 1 % of the most, the fewest networks made worse than as trained;"
-        " then the smallest mean of the points behind retraining (each cut at 20). The reported seeds were then run"
-        " once. Plain forgetting must be fast to lose the old plant within 1500 samples, and so it loses as well what the"
-        " plant does seldom: of the free runs that diverged, each left the track at a level or a jump of q3 that"
-        " nothing after the drift had shown. A rectangular window, a floor on the information in every direction, a"
+        f" {len(SETTLING)} seeds, the {BEST} best networks of each. The rule was written down first: most networks"
+        " within 1 point of retraining; among settings within 1 % of the most, the fewest networks made worse than as"
+        " trained; then the smallest mean of the points behind retraining (each cut at 20). The reported seeds were run"
+        " once, with the choice. (Two free runs of data seed 33 that an earlier version got wrong were looked at to"
+        " see why, not to choose.) More than a hundred settings were tried, so the numbers of this table flatter; those"
+        " above do not.",
+        "",
+        "Plain forgetting must be fast to lose the old plant within 1500 samples, and so it loses what the plant does"
+        " seldom as well: the free runs that diverged left the track at a level of q3 beyond all that had followed the"
+        " drift, or in the jump back from it. A rectangular window, a floor on the information in every direction, a"
         " stronger pull towards the trained readout (by hand or by marginal likelihood) and a choice by free run on"
         " recent samples were tried too: each mends the free runs that diverge or the points lost elsewhere, not both."
         " With the watch the memory can be long, and the settings matter little.",
