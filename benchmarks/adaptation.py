@@ -250,9 +250,9 @@ def main() -> None:
         " trained; then the smallest mean of the points behind retraining (each cut at 20). The reported seeds were run"
         " once, with the choice. (Two free runs of data seed 33 that an earlier version got wrong were looked at to"
         " see why, not to choose.) More than a hundred settings were tried, so the numbers of this table flatter; those"
-        " above do not. The share of the training data that does not fade, 0.001, was a condition, not chosen here: it is"
-        " for a plant that rests; without it the mean behind is 0.002 smaller. A plant that creeps instead of jumping was"
-        " not tried.",
+        " above do not. The share of the training data that does not fade, 0.001, was a condition, not chosen here:"
+        " it is for a plant that rests; without it the mean behind is 0.002 smaller. A plant that creeps instead of"
+        " jumping was not tried.",
         "",
         "Plain forgetting must be fast to lose the old plant within 1500 samples, and so it loses what the plant does"
         " seldom as well: the free runs that diverged left the track at a level of q3 beyond all that had followed the"
