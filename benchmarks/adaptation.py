@@ -1,15 +1,19 @@
 """The pH plant drifts, and the readout follows; writes benchmarks/ADAPTATION.md and a figure.
 
-Usage: python benchmarks/adaptation.py      (about a minute)
+Usage: python benchmarks/adaptation.py      (about ten minutes)
 
 A network is identified on the nominal plant. In a record of 6000 samples the buffer flow q2 moves from 0.55 to 0.65
-mL/s at half; q3 is switched every 30 samples, which is about the settling time. The readout is adapted sample by sample
-up to sample 4500; then every model is scored by a free run on the last 1500 samples, after a washout on the 100 before.
+mL/s at half; q3 is switched every 30 samples, which is about the settling time, or every 100, as in the paper. The
+readout is adapted sample by sample up to sample 4500; then every model is scored by a free run on the last 1500
+samples, after a washout on the 100 before.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from echobound import identify
 from echobound.data import Record
 from echobound.kernels import get_kernel, hold_out
+from echobound.kernels.cpu import dynamics as compiled
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, ReservoirLaw, respond
 from echobound.network.adaptation import Adaptation
@@ -29,9 +34,15 @@ from echobound.scores import fit, get_score
 HERE = Path(__file__).parent
 SAMPLES, DRIFT, KNOWN, WASHOUT = 6000, 3000, 4500, 100
 NETWORKS, SEEDS = 59, (30, 31, 32, 33, 34, 35)
-CASES = ((50, 30), (200, 30), (50, 100))  # order, samples between switches of q3
-FORGETTING = 0.998  # this and the weight that is kept, 0.001, were settled on data seeds 0 to 3
-OTHERS = (1.0, 0.999, 0.998, 0.997)
+CASES = ((50, 30), (200, 30), (50, 100), (200, 100))  # order, samples between switches of q3
+FORGETTING, KEPT = 0.999, 60.0
+OTHERS = (1.0, 0.9995, 0.999, 0.998)
+
+# The settings were chosen on other data, by a rule written down before: most networks within 1 point of retraining;
+# among those within 1 % of the most, the fewest that adaptation makes worse than they were; then the smallest mean of
+# what they are behind, cut at 20 points. The five best networks of each data seed.
+SETTLING, BEST = range(10), 5
+SETTINGS = ((0.999, 60.0), (0.9995, 60.0), (0.998, math.inf))
 
 
 def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
@@ -45,7 +56,7 @@ def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
 def score(model: EchoStateNetwork, record: Record) -> float:
     """FIT of the free run on the last samples."""
     last = record.part(KNOWN - WASHOUT, SAMPLES)
-    [(measured, simulated)] = respond(model, [last])
+    [(measured, simulated)] = respond(model, [last], dynamics=compiled)
     return float(fit(measured, simulated))
 
 
@@ -77,7 +88,7 @@ def one(order: int, period: int, seed: int) -> dict:
         "renewed": renewed,
     }
     for forgetting in sorted({FORGETTING, *OTHERS}, reverse=True):
-        adaptation = Adaptation(model, nominal, forgetting)
+        adaptation = Adaptation(model, nominal, forgetting, KEPT)
         start = time.perf_counter()
         with threadpool_limits(1, user_api="blas"):
             for u, y in zip(record.u[:KNOWN], record.y[:KNOWN], strict=True):
@@ -90,7 +101,53 @@ def one(order: int, period: int, seed: int) -> dict:
         result["adapted"][forgetting] = score(adapted, record)
         if forgetting == FORGETTING:
             result |= {"us": 1e6 * each, "readout_ms": 1e3 * readout, "model": adapted, "before": model}
+            result["seen"] = ", ".join(str(WASHOUT + samples) for samples in adaptation.changes) or "never"
     return result
+
+
+def settle(case: tuple[tuple[int, int], int]) -> list[tuple[float, float, list[float]]]:
+    """FIT as trained, retrained and adapted by each setting: the best networks of a data seed that is not reported."""
+    (order, period), seed = case
+    nominal, validation = ph_experiment(seed=seed, period=period)
+    record, _ = drifting(seed, period)
+    law, kernel = ReservoirLaw(order=order), get_kernel("cpu")
+    before, after = (
+        problem(*records, law, seed)
+        for records in ((nominal, validation), (record.part(DRIFT, KNOWN), record.part(DRIFT, KNOWN)))
+    )
+    scores = kernel.evaluate(before, range(NETWORKS))["scores"][:, 0]
+    found = []
+    with threadpool_limits(1, user_api="blas"):
+        for network in np.argsort(-scores, kind="stable")[:BEST].tolist():
+            model, retrained = (train_network(kernel, data, network)[0] for data in (before, after))
+            adapted = []
+            for setting in SETTINGS:
+                adaptation = Adaptation(model, nominal, *setting)
+                adaptation.update(record.u[:KNOWN], record.y[:KNOWN])
+                adapted.append(score(adaptation.model, record))
+            found.append((score(model, record), score(retrained, record), adapted))
+    return found
+
+
+def settled() -> list[str]:
+    """The settings tried on other data, as a table."""
+    with ProcessPoolExecutor() as pool:
+        found = [row for rows in pool.map(settle, product(CASES, SETTLING)) for row in rows]
+    before, retrained = (np.array([row[k] for row in found]) for k in (0, 1))
+    lines = [
+        "",
+        "| forgetting | kept | within 1 point | worse than as trained | behind, mean | furthest behind |",
+        "|---|---|---|---|---|---|",
+    ]
+    for k, (forgetting, kept) in enumerate(SETTINGS):
+        adapted = np.array([row[2][k] for row in found])
+        behind = retrained - adapted
+        lines.append(
+            f"| {forgetting} | {f'{kept:.0f}' if kept < math.inf else 'all (no watch)'} |"
+            f" {(behind <= 1).sum()} of {len(found)} | {(adapted < before).sum()} |"
+            f" {np.clip(behind, 0, 20).mean():.3f} | {behind.max():.2f} |"
+        )
+    return lines
 
 
 def figure(results: dict, path: Path) -> None:
@@ -112,7 +169,7 @@ def figure(results: dict, path: Path) -> None:
     upper.set(xlabel="sample", ylabel="pH")
     upper.set_title("Free run on the last 1500 samples, 50 states", loc="left", fontsize=10)
     upper.legend(frameon=False, fontsize=8, ncols=3)
-    adaptation = Adaptation(result["before"], nominal, FORGETTING)
+    adaptation = Adaptation(result["before"], nominal, FORGETTING, KEPT)
     steps, fits = range(2500, KNOWN + 1, 100), []
     start = 0
     for stop in steps:
@@ -133,8 +190,8 @@ def table(results: dict, cases) -> list[str]:
     lines = [
         "",
         "| order | q3 held for | data seed | as trained | adapted | retrained | adapted - retrained | gain | limit |"
-        " us a sample | ms a readout | " + " | ".join(f"with {value}" for value in OTHERS) + " |",
-        "|---|" + "---|" * (10 + len(OTHERS)),
+        " seen at | us a sample | ms a readout | " + " | ".join(f"with {value}" for value in OTHERS) + " |",
+        "|---|" + "---|" * (11 + len(OTHERS)),
     ]
     for (order, period, seed), r in results.items():
         if (order, period) in cases:
@@ -142,7 +199,7 @@ def table(results: dict, cases) -> list[str]:
             lines.append(
                 f"| {order} | {period} | {seed} | {r['unadapted']:.2f} | {adapted:.2f} | {r['retrained']:.2f} |"
                 f" {adapted - r['retrained']:+.2f} | {adapted - r['unadapted']:+.2f} | {r['limit']:.2f} |"
-                f" {r['us']:.0f} | {r['readout_ms']:.1f} | "
+                f" {r['seen']} | {r['us']:.0f} | {r['readout_ms']:.1f} | "
                 + " | ".join(f"{r['adapted'][value]:.2f}" for value in OTHERS)
                 + " |"
             )
@@ -153,34 +210,57 @@ def summary(results: dict, cases) -> str:
     chosen = [r for (order, period, _), r in results.items() if (order, period) in cases]
     behind = [r["retrained"] - r["adapted"][FORGETTING] for r in chosen]
     gains = [r["adapted"][FORGETTING] - r["unadapted"] for r in chosen]
-    lost = sum(r["retrained"] < 0 for r in chosen)
+    lost, gone = (
+        sum(value < 0 for value in values)
+        for values in ([r["retrained"] for r in chosen], [r["adapted"][FORGETTING] for r in chosen])
+    )
     return (
         f"Of {len(chosen)} networks {sum(b <= 1 for b in behind)} come within 1 point of retraining or exceed it (the"
         f" furthest behind: {max(behind):.2f} points); against the network as trained they gain {min(gains):.1f} to"
-        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. Of the retrained, {lost} diverge"
-        " in free run."
+        f" {max(gains):.1f} points, {np.median(gains):.1f} in the middle. In free run {gone} of the adapted and"
+        f" {lost} of the retrained diverge (FIT below 0)."
     )
 
 
 def main() -> None:
+    tried = settled()
     results = {(*case, seed): one(*case, seed) for case in CASES for seed in SEEDS}
     text = [
         "# Adaptation with online data",
         "",
         "Made by `python benchmarks/adaptation.py`. " + __doc__.split("\n\n")[2].strip().replace("\n", " "),
         f"The network is the best of {NETWORKS} of law `paper`. *Retrained*: the same reservoir, batch least squares on"
-        f" samples 3000 to 4500. *Limit*: FIT of the true output against the noisy one. The forgetting factor,"
-        f" {FORGETTING}, and the weight below which training data do not fade, 0.001, were settled on data seeds"
-        " 0 to 3, which are not shown; the last columns have other factors. FIT in per cent; times on one core of a"
-        " busy machine.",
+        " samples 3000 to 4500, the law's ridge. *Limit*: FIT of the true output against the noisy one. *Seen at*: the"
+        " sample at which the watch said that the plant had moved. FIT in per cent; times on one core of a busy"
+        f" machine. The forgetting factor is {FORGETTING}; after an alarm the past counts as {KEPT:.0f} samples; the"
+        " last columns have other factors.",
         "",
-        summary(results, CASES[:2]),
+        "**q3 switched every 30 samples.** " + summary(results, CASES[:2]),
         *table(results, CASES[:2]),
         "",
-        "**Where it falls short.** If q3 is switched every 100 samples, as in the paper's experiment, only 14 levels"
-        " follow the drift before sample 4500, and where the last 1500 samples visit others nobody has learnt them yet;"
-        " the free run of an adapted readout may diverge there. " + summary(results, CASES[2:]),
+        "**q3 switched every 100 samples**, as in the paper's experiment: only 15 levels between the drift and sample"
+        " 4500, and the last 1500 samples visit others. " + summary(results, CASES[2:]),
         *table(results, CASES[2:]),
+        "",
+        "## How the settings were chosen",
+        "",
+        f"On data seeds {SETTLING[0]} to {SETTLING[-1]}, none of which is shown above: {len(CASES)} cases,"
+        f" {len(SETTLING)} seeds, the {BEST} best networks of each. The rule was written down first: most networks"
+        " within 1 point of retraining; among settings within 1 % of the most, the fewest networks made worse than as"
+        " trained; then the smallest mean of the points behind retraining (each cut at 20). The reported seeds were run"
+        " once, with the choice. (Two free runs of data seed 33 that an earlier version got wrong were looked at to"
+        " see why, not to choose.) More than a hundred settings were tried, so the numbers of this table flatter; those"
+        " above do not. The share of the training data that does not fade, 0.001, was a condition, not chosen here:"
+        " it is for a plant that rests; without it the mean behind is 0.002 smaller. A plant that creeps instead of"
+        " jumping was not tried.",
+        "",
+        "Plain forgetting must be fast to lose the old plant within 1500 samples, and so it loses what the plant does"
+        " seldom as well: the free runs that diverged left the track at a level of q3 beyond all that had followed the"
+        " drift, or in the jump back from it. A rectangular window, a floor on the information in every direction, a"
+        " stronger pull towards the trained readout (by hand or by marginal likelihood) and a choice by free run on"
+        " recent samples were tried too: each mends the free runs that diverge or the points lost elsewhere, not both."
+        " With the watch the memory can be long, and the settings matter little.",
+        *tried,
         "",
         "## The certificate, renewed",
         "",

@@ -12,7 +12,7 @@ from echobound.errors import DataError, InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import ReservoirLaw, paper, respond
-from echobound.network.adaptation import BLOCK, Adaptation, RecursiveLeastSquares
+from echobound.network.adaptation import BLOCK, SHARE, Adaptation, RecursiveLeastSquares
 from echobound.network.dynamics import features, teacher_states
 from echobound.network.readout import least_squares
 from echobound.plants import PHPlant, ph_experiment
@@ -97,14 +97,40 @@ def test_as_the_kernels_solve_it():
     assert distance(solver.readout(), weights) < 1e-8
 
 
-def test_what_is_kept_does_not_fade():
-    phi, y = data(600, 10, 1)
-    solver = RecursiveLeastSquares(10, 1)
+def pulled(phi, y, weights, square, readout, ridge):
+    """Rows with a pull towards a readout appended, each of weight ridge * square / columns."""
+    p = phi.shape[1]
+    pull = np.full(p, ridge * square / p)
+    return np.concatenate([phi, np.eye(p)]), np.concatenate([y, readout.T]), np.concatenate([weights, pull])
+
+
+def test_an_anchor_does_not_fade():
+    phi, y = data(600, 10, 2)
+    towards = np.random.default_rng(1).normal(size=(2, 10))
+    solver = RecursiveLeastSquares(10, 2)
     solver.update(phi[:200], y[:200])
-    solver.forget(0.98, kept=0.05)
+    solver.anchor(towards, ridge=1e-3, share=0.05)
+    solver.forget(0.98)
     added(solver, phi[200:], y[200:], range(3, 400, 3))
-    old = np.full(200, 0.05 + 0.95 * 0.98**400)
-    weights = np.concatenate([old, 0.98 ** np.arange(399, -1, -1)])
+    weights = np.concatenate([np.full(200, 0.05 + 0.95 * 0.98**400), 0.98 ** np.arange(399, -1, -1)])
+    phi, y, weights = pulled(phi, y, weights, np.square(phi[:200]).sum(), towards, 1e-3)
+    assert distance(solver.readout(1e-8), batch(phi, y, 1e-8, weights)) < 1e-8
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+def test_what_was_known_at_the_mark_is_discounted(forgetting):
+    phi, y = data(400, 10, 1)
+    solver = RecursiveLeastSquares(10, 1, forgetting)
+    added(solver, phi[:200], y[:200], [7, 90])
+    solver.mark()
+    added(solver, phi[200:330], y[200:330], [100])
+    solver.discount(20.0)
+    weights = forgetting ** np.arange(329, -1, -1.0)
+    weights[:200] *= 20.0 / weights[:200].sum()
+    assert distance(solver.readout(1e-8), batch(phi[:330], y[:330], 1e-8, weights)) < 1e-8
+    solver.discount(1e9)  # no more than is known
+    solver.update(phi[330:], y[330:])
+    weights = np.concatenate([weights * forgetting**70, forgetting ** np.arange(69, -1, -1.0)])
     assert distance(solver.readout(1e-8), batch(phi, y, 1e-8, weights)) < 1e-8
 
 
@@ -116,12 +142,6 @@ def test_before_the_first_row():
 def test_bad_forgetting(forgetting):
     with pytest.raises(InputError, match="forgetting"):
         RecursiveLeastSquares(3, 1, forgetting)
-
-
-@pytest.mark.parametrize("kept", [-0.1, 1.0, np.nan])
-def test_bad_weight_to_keep(kept):
-    with pytest.raises(InputError, match="kept"):
-        RecursiveLeastSquares(3, 1).forget(0.9, kept)
 
 
 def test_bad_rows():
@@ -183,21 +203,31 @@ def test_before_the_first_sample_it_is_the_network(ph_records):
 def test_forgetting_weighs_by_age(ph_records):
     training, later = ph_records
     model = trained(training, paper(10))
-    adaptation = Adaptation(model, training, forgetting=0.99, kept=0.0)
+    adaptation = Adaptation(model, training, forgetting=0.99)
+    start = adaptation.model.readout
     adaptation.update(later.u, later.y)
+    assert adaptation.changes == []
     phi, y = regression(model, [training, later])
-    weights = 0.99 ** np.maximum(np.arange(len(phi) - 1, -1, -1.0), 0)
-    weights[: len(training) - model.washout] = 0.99 ** (len(later) - model.washout)
-    assert distance(adaptation.model.readout, batch(phi, y, model.origin["ridge"], weights)) < 1e-8
+    old, ridge = len(training) - model.washout, model.origin["ridge"]
+    weights = 0.99 ** np.arange(len(phi) - 1, -1, -1.0)
+    weights[:old] = SHARE + (1 - SHARE) * 0.99 ** (len(phi) - old)
+    phi, y, weights = pulled(phi, y, weights, np.square(phi[:old]).sum(), start, ridge)
+    assert distance(adaptation.model.readout, batch(phi, y, ridge, weights)) < 1e-7
 
 
-def test_a_drifting_plant_is_followed():
-    """q2 from 0.55 to 0.65 at half of 3000 samples, scored by free run on the last 700."""
+@pytest.fixture(scope="module")
+def drifting():
+    """A trained network, its training data, and a record in which q2 moves from 0.55 to 0.65 at sample 1500."""
     training, _ = ph_experiment(samples=(1500, 100), noise=0.02)
-    model = trained(training, paper(30), washout=100)
     q2 = np.repeat([0.55, 0.65], 1500)
     record = PHPlant().simulate(multilevel(3000, period=50, seed=5), q2=q2, noise=0.02, seed=5)
-    adaptation = Adaptation(model, training, forgetting=0.997)
+    return trained(training, paper(30), washout=100), training, record
+
+
+def test_a_drifting_plant_is_followed(drifting):
+    """Scored by free run on the last 700 samples."""
+    model, training, record = drifting
+    adaptation = Adaptation(model, training, forgetting=0.999)
     adaptation.update(record.u[:2300], record.y[:2300])
     adapted, last = adaptation.model, record.part(2200, 3000)
     retrained = trained(record.part(1500, 2300), paper(30), washout=100)
@@ -206,18 +236,75 @@ def test_a_drifting_plant_is_followed():
     assert after > again - 1
 
 
-def test_a_plant_that_rests_does_not_wear_the_readout_out(ph_records):
+def test_the_change_is_seen_however_the_samples_come(drifting):
+    model, training, record = drifting
+    found = []
+    for size in (1, 50, 2300):
+        adaptation = Adaptation(model, training, forgetting=0.999)
+        for start in range(0, 2300, size):
+            adaptation.update(record.u[start : start + size], record.y[start : start + size])
+            if size == 50:
+                _ = adaptation.model  # a look changes nothing
+        found.append((adaptation.changes, adaptation.model.readout))
+    [change] = found[0][0]
+    assert 1500 - model.washout < change <= 1500 - model.washout + 6 * BLOCK
+    for changes, readout in found[1:]:
+        assert changes == [change]
+        assert distance(readout, found[0][1]) < 1e-6
+
+
+def test_the_past_is_discounted_and_what_showed_the_change_is_not(drifting):
+    """The weights of an adapted readout, derived again from the moment of the alarm."""
+    model, training, record = drifting
+    adaptation = Adaptation(model, training, forgetting=0.999, kept=25.0)
+    start = adaptation.model.readout
+    while not adaptation.changes:
+        now = adaptation.samples + model.washout if adaptation.samples else 0
+        stop = now + (BLOCK if now else model.washout + BLOCK)
+        adaptation.update(record.u[now:stop], record.y[now:stop])
+    phi, y = regression(model, [training, record.part(0, stop)])
+    old, ridge = len(training) - model.washout, model.origin["ridge"]
+    fits = []
+    for recent in range(BLOCK, 9 * BLOCK, BLOCK):  # where the sum began to rise
+        weights = 0.999 ** np.arange(len(phi) - 1, -1, -1.0)
+        weights[:old] = (1 - SHARE) * 0.999 ** (len(phi) - old)
+        weights[:-recent] *= 25.0 / weights[:-recent].sum()
+        weights[:old] += SHARE
+        rows = pulled(phi, y, weights, np.square(phi[:old]).sum(), start, ridge)
+        fits.append(distance(adaptation.model.readout, batch(*rows[:2], ridge, rows[2])))
+    assert min(fits) < 1e-6
+    assert np.argmin(fits) >= 3  # no fewer than four bad blocks
+
+
+def test_the_same_plant_raises_no_alarm(drifting):
+    model, training, _ = drifting
+    for seed in range(6):
+        record = PHPlant().simulate(multilevel(2000, period=50, seed=20 + seed), noise=0.02, seed=20 + seed)
+        adaptation = Adaptation(model, training, forgetting=0.999)
+        adaptation.update(record.u, record.y)
+        assert adaptation.changes == []
+
+
+def test_a_plant_that_rests_does_not_wear_the_readout_out(ph_records, monkeypatch):
     """A thousand equal samples with a short memory: what was learnt in training is kept where they say nothing."""
     training, validation = ph_records
     model = trained(training, paper(15), washout=100)
     rest = PHPlant().simulate(np.full(1000, 15.6), noise=0.01)
     adapted = {}
-    for kept in (0.0, 0.01):
-        adaptation = Adaptation(model, training, forgetting=0.98, kept=kept)
+    for share in (0.0, SHARE):
+        monkeypatch.setattr("echobound.network.adaptation.SHARE", share)
+        adaptation = Adaptation(model, training, forgetting=0.98)
         adaptation.update(rest.u, rest.y)
-        adapted[kept] = float(fit(*respond(adaptation.model, [validation])[0]))
-    assert adapted[0.01] > float(fit(*respond(model, [validation])[0])) - 10
-    assert adapted[0.01] > adapted[0.0] + 10
+        adapted[share] = float(fit(*respond(adaptation.model, [validation])[0]))
+    assert adapted[SHARE] > float(fit(*respond(model, [validation])[0])) - 10
+    assert adapted[SHARE] > adapted[0.0] + 10
+
+
+@pytest.mark.parametrize("kept", [-0.1, np.nan])
+def test_bad_number_of_samples_to_keep(mimo_records, kept):
+    training, _ = mimo_records
+    with pytest.raises(InputError, match="kept"):
+        Adaptation(trained(training, paper(5)), training, 0.99, kept)
 
 
 def test_bad_samples(mimo_records):

@@ -2,10 +2,16 @@
 
 What is carried from sample to sample is the triangle R of a QR factorisation of all weighted rows [phi(k), y(k)], never
 the Gram matrix or its inverse: in the square-root form nothing can lose its sign or its symmetry, and only half of the
-digits are at stake. A new sample of age a has the weight forgetting^a; the training data fade in the same way, but not
-below a small weight, since what they say is still the best guess wherever the new data say nothing. The ridge is
-applied when the readout is asked for, relative to what is known then, as in training; so with forgetting = 1 the
-readout is that of batch least squares.
+digits are at stake. A row of age a has the weight forgetting^a. The ridge is applied when the readout is asked for,
+relative to what is known then, as in training; so with forgetting = 1 the readout is that of batch least squares.
+
+A memory short enough to follow a plant that moves is too short for the many directions of a readout: what fades first
+is what the plant does seldom, and the next free run that needs it diverges. So the memory may be long, and the past is
+discounted when the plant is seen to move: the mean of 64 prediction errors is near zero while the readout is right, and
+far from it when it is not. A cumulative sum (CUSUM) of its square raises the alarm. What came since the sum began to
+rise counts in full, what was known before as a few samples; and wherever neither says anything, two things that do not
+fade hold the readout in place: a small share of the training data, and a pull towards the trained readout as weak as
+the ridge of the training.
 """
 
 from __future__ import annotations
@@ -27,7 +33,14 @@ __all__ = ["Adaptation", "RecursiveLeastSquares"]
 
 Matrix = NDArray[np.float64]
 
-BLOCK = 64  # rows that wait before they are worked in: one by one LAPACK takes ten times as long
+BLOCK = 64
+"""Rows that wait before they are worked in (one by one takes ten times as long), and whose mean error is judged."""
+
+# The alarm, in units of the square mean error of a block of training data. In a record like those of training a block
+# has 1 on average and the sum stays near 0; it takes four bad blocks to raise the alarm, however bad one of them is.
+ALLOWANCE, MOST, ALARM = 4.0, 10.0, 20.0
+SHARE = 0.001  # of the training data, which does not fade: a plant that rests would wear the readout out
+PAUSE = 8  # blocks after an alarm that are not judged: the readout needs time to settle
 
 
 class RecursiveLeastSquares:
@@ -52,30 +65,60 @@ class RecursiveLeastSquares:
 
     def __init__(self, columns: int, outputs: int, forgetting: float = 1.0) -> None:
         self.columns, self.outputs = columns, outputs
-        self._triangle = np.zeros((columns + outputs, columns + outputs), order="F")
+        self._past, self._recent = self._nothing(), self._nothing()
+        self._past_rows = self._recent_rows = 0.0  # the weights of the rows in each, added up
         self._waiting = np.empty((0, columns + outputs))
-        self._kept: Matrix | None = None
+        self._anchor: Matrix | None = None
         self.forget(forgetting)
 
-    def forget(self, forgetting: float, kept: float = 0.0) -> None:
-        """Change how fast the past fades, from the next row on; what is known now keeps the weight `kept` at least."""
+    def _nothing(self) -> Matrix:
+        return np.zeros((self.columns + self.outputs,) * 2, order="F")
+
+    def forget(self, forgetting: float) -> None:
+        """Change how fast the past fades, from the next row on."""
         if not 0 < forgetting <= 1:
             raise InputError(f"forgetting must be above 0 and at most 1, got {forgetting}: 1 forgets nothing")
-        if not 0 <= kept < 1:
-            raise InputError(f"the weight that is kept must be at least 0 and below 1, got {kept}")
         self._work_in()
         self.forgetting = float(forgetting)
-        if kept and forgetting < 1:
-            known = np.triu(self._known())
-            self._kept = np.asfortranarray(math.sqrt(kept) * known)
-            self._triangle = np.asfortranarray(math.sqrt(1 - kept) * known)
+
+    def anchor(self, readout: Matrix, ridge: float, share: float) -> None:
+        """Let a share of what is known now not fade; and pull towards a readout, as weakly as a ridge does now."""
+        known, p = self._known(), self.columns
+        pull = self._nothing()
+        pull[:p, :p] = math.sqrt(ridge * self._square(known) / p) * np.eye(p)
+        pull[:p, p:] = pull[:p, :p] @ readout.T
+        self._anchor = _append(np.asfortranarray(math.sqrt(share) * np.triu(known)), pull, triangular=True)
+        self.mark()
+        self._past *= math.sqrt(1 - share)
+        self._past_rows *= 1 - share
+
+    def mark(self) -> None:
+        """Let all rows so far be the past, of which `discount` speaks."""
+        self._work_in()
+        self._past = _append(self._past, self._recent, triangular=True)
+        self._past_rows += self._recent_rows
+        self._recent, self._recent_rows = self._nothing(), 0.0
+
+    def discount(self, rows: float) -> None:
+        """Let all that was known at the last `mark` count as so many rows at most; then mark."""
+        self._work_in()
+        if self._past_rows > rows:
+            self._past *= math.sqrt(rows / self._past_rows)
+            self._past_rows = rows
+        self.mark()
 
     def _known(self) -> Matrix:
-        """Triangle of all rows, those that wait and those that are kept too."""
+        """Triangle of all rows, those that wait and the anchor too."""
         self._work_in()
-        if self._kept is None:
-            return self._triangle
-        return _append(self._triangle.copy(order="F"), self._kept.copy(order="F"), triangular=True)
+        known = self._past.copy(order="F")
+        for more in (self._recent, self._anchor):
+            if more is not None:
+                known = _append(known, more.copy(order="F"), triangular=True)
+        return known
+
+    def _square(self, triangle: Matrix) -> float:
+        """The trace of the Gram matrix."""
+        return float(np.square(np.triu(triangle[: self.columns, : self.columns])).sum())
 
     def update(self, phi: ArrayLike, y: ArrayLike) -> None:
         """Add rows ``(row, column)`` and ``(row, output)``, the oldest first; or one row."""
@@ -90,15 +133,19 @@ class RecursiveLeastSquares:
             self._work_in()
 
     def _work_in(self) -> None:
-        """Bring the waiting rows into the triangle."""
+        """Bring the waiting rows into the triangle of the recent ones."""
         rows, self._waiting = self._waiting, self._waiting[:0]
         if not len(rows):
             return
         if self.forgetting < 1:
             root = math.sqrt(self.forgetting)
             rows = rows * np.power(root, np.arange(len(rows) - 1, -1, -1))[:, None]
-            self._triangle *= root ** len(rows)
-        self._triangle = _append(self._triangle, np.asfortranarray(rows), triangular=False)
+            for triangle in (self._past, self._recent):
+                triangle *= root ** len(rows)
+            self._past_rows *= self.forgetting ** len(rows)
+            self._recent_rows *= self.forgetting ** len(rows)
+        self._recent_rows += float(np.power(self.forgetting, np.arange(len(rows))).sum())
+        self._recent = _append(self._recent, np.asfortranarray(rows), triangular=False)
 
     def readout(self, ridge: float = 0.0) -> Matrix:
         """W_out ``(output, column)`` for a relative ridge; of minimum norm if it is 0."""
@@ -107,9 +154,8 @@ class RecursiveLeastSquares:
             return minimum_norm(np.triu(triangle), self.outputs)
         from scipy.linalg import solve_triangular
 
-        square = float(np.square(np.triu(triangle[:p, :p])).sum())  # the trace of the Gram matrix
         below = np.zeros((p, p + self.outputs), order="F")
-        np.fill_diagonal(below, math.sqrt(ridge * square / p))
+        np.fill_diagonal(below, math.sqrt(ridge * self._square(triangle) / p))
         solved = _append(triangle[:p].copy(order="F"), below, triangular=True)
         if not np.diag(solved).all():
             return np.zeros((self.outputs, p))  # no row was seen, or all were zero
@@ -150,20 +196,31 @@ class Adaptation:
         The records it was trained on.
     forgetting
         Weight of the past at each new sample. The memory, 1 / (1 - forgetting) samples, must be longer than the readout
-        has columns, better ten times as long; and as short as the plant demands.
+        has columns, better five times as long: 0.999 for 200 states. Below 1 it also watches the prediction errors
+        for a plant that moves.
     kept
-        Weight below which the training data do not fade: they hold the readout where new data do not excite the plant.
+        When the plant has moved, what was known before counts as so many samples at most; ``math.inf`` for plain
+        forgetting, which does not heed the alarm.
+
+    Attributes
+    ----------
+    samples
+        New samples learnt so far.
+    changes
+        After how many of them the plant was seen to move.
 
     Examples
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation, later = ph_experiment(samples=(600, 400, 500))
     >>> model = identify(training, validation, law="paper", order=20, networks=20).model
-    >>> adaptation = Adaptation(model, training, forgetting=0.995)
+    >>> adaptation = Adaptation(model, training, forgetting=0.999)
     >>> for u, y in zip(later.u, later.y):
     ...     adaptation.update(u, y)
     >>> adaptation.samples, adaptation.model.simulate(validation).y.shape
     (420, (320, 1))
+    >>> adaptation.changes  # the same plant as in training
+    []
     """
 
     def __init__(
@@ -171,20 +228,43 @@ class Adaptation:
         model: EchoStateNetwork,
         training: Record | Iterable[Record],
         forgetting: float = 1.0,
-        kept: float = 0.001,
+        kept: float = 60.0,
     ) -> None:
-        self._base = model
+        if not kept >= 0:
+            raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
+        self._base, self.kept = model, float(kept)
         hyper = model.reservoir.hyper
         inputs, outputs = len(model.input_names), len(model.output_names)
         self._delays = max(hyper.input_delays, hyper.output_delays)
-        self.samples = 0
+        self._ridge = float(model.origin.get("ridge", 0.0))
         self._solver = RecursiveLeastSquares(hyper.columns(inputs, outputs), outputs)
-        for record in as_records(training):
+        records = as_records(training)
+        for record in records:
             self.restart()
-            self.update(record.u, record.y)
+            self._solver.update(*self._rows(record.u, record.y))
+        self._solver.mark()
+        self._solver.forget(forgetting)
+        self.samples, self.changes = 0, list[int]()
+        if self._solver.forgetting < 1:
+            self._readout = self._solver.readout(self._ridge)
+            self._usual = self._usual_error(records)
+            self._error, self._judged = np.zeros(outputs), 0  # of the block that is not full yet: sum, samples
+            self._sum, self._pause = 0.0, 0
+            self._solver.anchor(self._readout, self._ridge, SHARE)
         self.restart()
-        self.samples = 0
-        self._solver.forget(forgetting, kept)
+
+    def _usual_error(self, records: Iterable[Record]) -> Matrix:
+        """Square of the mean error of a block of training data, on average, for each output."""
+        squares, blocks = np.zeros(len(self._base.output_names)), 0
+        for record in records:
+            self.restart()
+            phi, y = self._rows(record.u, record.y)
+            size = max(min(BLOCK, len(phi)), 1)  # a record of less than a block is one
+            whole = len(phi) // size * size
+            means = (y - phi @ self._readout.T)[:whole].reshape(-1, size, y.shape[1]).mean(axis=1)
+            squares += np.square(means).sum(axis=0)
+            blocks += len(means)
+        return np.maximum(squares / max(blocks, 1), np.finfo(float).tiny)
 
     def restart(self) -> None:
         """Say that the next sample begins another record: its first samples, as many as the washout, are not learnt."""
@@ -198,9 +278,42 @@ class Adaptation:
         u, y
             One sample ``(channel,)``, or several ``(time, channel)``.
         """
+        phi, y = self._rows(u, y)
+        if self._solver.forgetting == 1:
+            self._solver.update(phi, y)
+            self.samples += len(phi)
+            return
+        while len(phi):  # a block ends after so many samples, in whatever pieces they come
+            n = min(BLOCK - self._judged, len(phi))
+            self._error += (y[:n] - phi[:n] @ self._readout.T).sum(axis=0)
+            self._solver.update(phi[:n], y[:n])
+            self.samples += n
+            self._judged += n
+            if self._judged == BLOCK:
+                self._judge()
+            phi, y = phi[n:], y[n:]
+
+    def _judge(self) -> None:
+        """Add the mean error of a block to the sum, and discount the past if that raises the alarm."""
+        size = float((np.square(self._error / BLOCK) / self._usual).mean())
+        if self._pause:
+            self._pause -= 1
+        else:
+            self._sum = max(0.0, self._sum + min(size, MOST) - ALLOWANCE)
+        if self._sum > ALARM:
+            self._solver.discount(self.kept)
+            self._sum, self._pause = 0.0, PAUSE
+            self.changes.append(self.samples)
+        elif self._sum == 0:
+            self._solver.mark()
+        self._error[:], self._judged = 0.0, 0
+        self._readout = self._solver.readout(self._ridge)
+
+    def _rows(self, u: ArrayLike, y: ArrayLike) -> tuple[Matrix, Matrix]:
+        """phi and scaled y of the next samples of a record, those within its washout left out."""
         base, hyper = self._base, self._base.reservoir.hyper
-        u = base.scaling.inputs(base._inputs(_rows(u, len(base.input_names))))
-        y = base.scaling.outputs(base._outputs(_rows(y, len(base.output_names))))
+        u = base.scaling.inputs(base._inputs(_several(u, len(base.input_names))))
+        y = base.scaling.outputs(base._outputs(_several(y, len(base.output_names))))
         if len(u) != len(y):
             raise DataError(f"as many inputs as outputs are needed, got {len(u)} and {len(y)} samples")
         drives = base.reservoir.drive(u)
@@ -217,20 +330,18 @@ class Adaptation:
         times = np.arange(self._delays, len(all_u))
         phi = features(hyper, states, all_u, all_y, times, all_y[0])
         learnt = max(base.washout - self._seen, 0)
-        self._solver.update(phi[learnt:], y[learnt:])
         self._before = all_u[len(u) :], all_y[len(y) :]
         self._seen += len(u)
-        self.samples += max(len(u) - learnt, 0)
+        return phi[learnt:], y[learnt:]
 
     @property
     def model(self) -> EchoStateNetwork:
         """The network with the readout as it is now. It costs more to compute than a sample: ask when you need it."""
-        base = self._base
-        readout = self._solver.readout(float(base.origin.get("ridge", 0.0)))
+        base, readout = self._base, self._solver.readout(self._ridge)
         return replace(base, readout=readout, origin={**base.origin, "adapted": self.samples})
 
 
-def _rows(values: ArrayLike, channels: int) -> Matrix:
+def _several(values: ArrayLike, channels: int) -> Matrix:
     """One sample ``(channel,)`` as one row; anything else as it is."""
     array = np.asarray(values, dtype=np.float64)
     return array[None] if array.ndim == 1 and len(array) == channels else array
