@@ -22,6 +22,7 @@ COMMANDS = [
     "simulate",
     "show",
     "renew",
+    "adapt",
     "audit",
     "watch",
     "report",

@@ -88,6 +88,8 @@ def printed(tmp_path_factory):
         ("renew", ["one", "later.csv", "--open-loop", "--updates", "3", "--run", "renewed"], 0),
         ("renew", ["one", "later.csv", "--open-loop", "--test", "test.csv", "--run", "tested"], 0),
         ("show", ["one"], 0),
+        ("adapt", ["one", "later.csv", "--test", "test.csv", "--output", "adapted.npz"], 0),
+        ("adapt", ["one", "later.csv", "--forgetting", "1", "--output", "adapted.npz"], 0),
         ("show", ["diverged"], 0),
         ("show", ["one", "--rank", "2", "--quantile", "0.5"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
@@ -140,6 +142,7 @@ def test_the_objects_inside_are_documented_too(printed):
     parts += [value["scores"] for value in printed["simulate"] if "scores" in value]
     committees = [value["committee"] for value in identified if value["committee"]]
     parts += [part for committee in committees for part in committee["scores"].values()]
+    parts += [part for value in printed["adapt"] for part in (value["scores"] or {}).values()]
     require_as_documented(parts, inside["scores"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])

@@ -51,9 +51,22 @@ def _options(
 
 
 # Each module registers its commands with `app`; none of them imports anything slow before its command runs.
-from echobound.cli import audit, generalise, identify, pages, plan, plant, renew, reproduce, runs, simulate, watch  # noqa: E402
+from echobound.cli import (  # noqa: E402
+    adapt,
+    audit,
+    generalise,
+    identify,
+    pages,
+    plan,
+    plant,
+    renew,
+    reproduce,
+    runs,
+    simulate,
+    watch,
+)
 
-for module in (plan, plant, identify, simulate, runs, generalise, renew, audit, watch, pages, reproduce):
+for module in (plan, plant, identify, simulate, runs, generalise, renew, adapt, audit, watch, pages, reproduce):
     module.register(app)
 
 

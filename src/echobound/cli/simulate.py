@@ -49,6 +49,9 @@ def simulate(
     committee: Annotated[
         bool, typer.Option("--committee", help="Simulate the committee of the best networks instead of the picked one.")
     ] = False,
+    model_file: Annotated[
+        Path | None, typer.Option("--model", help="A saved model instead of the run's, such as adapt writes.")
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,11 +63,16 @@ def simulate(
     from echobound.campaign import RunFolder
     from echobound.errors import InputError
     from echobound.files import write_whole
+    from echobound.network import EchoStateNetwork
 
     folder = RunFolder(run)
+    if committee and model_file is not None:
+        raise InputError("--committee and --model were both given: leave out one of them")
     model = folder.committee if committee else folder.model
     if model is None:
         raise InputError(f"{run} has no committee: identify with --committee 10 keeps one")
+    if model_file is not None:
+        model = EchoStateNetwork.load(model_file)
     sampling: dict[str, Any] = {"sampling_time": sampling_time, "time": time}
     sampling |= {"resample": resample, "decimate": decimate, "missing": missing}
     runs = [
