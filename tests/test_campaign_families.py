@@ -11,6 +11,7 @@ import scipy.stats
 from echobound.audit import audit
 from echobound.campaign import Plan, RunFolder
 from echobound.campaign.verification import verification_of
+from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
@@ -231,3 +232,35 @@ def test_forged_certificates_are_found(copy, change):
     with pytest.raises(DamagedFile):
         _ = RunFolder(copy).certificate
     assert not audit(copy, sample=0).passed
+
+
+def growing(output_delays):
+    """Networks that see the output before diverge on a record that grows, those that do not see it do not."""
+    small = {"norm": 0.1, "feedback_scale": 0.0, "input_scale": 0.01}
+    return ReservoirLaw(order=3, output_delays=output_delays, **small)
+
+
+@pytest.fixture(scope="module")
+def diverging(tmp_path_factory):
+    """Two families, of which the second diverged wholly, with fresh networks."""
+    u, y = (lambda k: np.sin(0.1 * k)), (lambda k: np.exp(0.2 * (k % 300)))
+    training, validation = (Record(u=u(np.arange(n)), y=y(np.arange(n))) for n in (300, 8000))
+    run = tmp_path_factory.mktemp("diverging") / "run"
+    options = {"law": [growing(0), growing(1)], "networks": 12, "beta": 0.05, "washout": 100, "committee": 3}
+    result = identify(training, validation, **options, run=run)
+    assert [family["failures"] for family in result.certificate.families] == [0, 12], "the test needs this"
+    return result, verify(run, fresh=30)
+
+
+def test_a_family_that_diverged_wholly(diverging):
+    result, outcome = diverging
+    certificate = RunFolder(result.run).certificate
+    assert "law 2 none, all diverged" in certificate.statements[0].words
+    assert certificate.worst.divergence_bound == 1.0
+    assert audit(result.run, sample=3).passed
+    # Of the second family no fresh network has a score either: it is all but certain that none has.
+    first, second = outcome["families"]
+    assert second["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.025, 1, 30), rel=1e-8)
+    assert outcome["epsilon_combined"] == first["epsilon_combined"] > second["epsilon_combined"]
+    assert "30 diverged. Beyond each family's own worst: law 1" in outcome["worst"]["statement"]
+    assert "a new network of whichever family diverges with probability at most 1 " in outcome["worst"]["statement"]

@@ -28,6 +28,7 @@ from echobound.scenario import (
     schema,
 )
 from echobound.scenario.certificate import _digest, certify
+from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
 
@@ -409,3 +410,22 @@ def test_no_search_goes_on_after_its_test_data_were_opened(ph_records, tmp_path)
     whole = arguments | {"run": tmp_path / "whole", "epsilon": 0.2}
     results = [identify(training, validation, **whole) for _ in range(2)]  # a finished one may be asked for again
     assert results[0].certificate == results[1].certificate
+
+
+def test_a_verification_of_a_search_stopped_at_will_counts_fresh_networks_alone(ph_records, tmp_path):
+    run = identify(*ph_records, **SMALL, stop="anytime:10", run=tmp_path / "r").run
+    outcome = verify(run, fresh=30)
+    for case in (outcome, outcome["worst"]):
+        assert case["epsilon_combined"] == case["clopper_pearson"]
+        assert "alone" in case["statement"]
+    settled = verify(identify(*ph_records, **SMALL, run=tmp_path / "settled").run, fresh=30)
+    assert settled["epsilon_combined"] < settled["clopper_pearson"]
+
+
+def test_at_will_the_worst_is_not_said_to_be_covered_where_it_diverged():
+    about = {"score": "fit", "direction": "max", "epsilon": 0.2, "beta": 0.01, "law": {}, "seed": 0, "digests": {}}
+    for last, covered in ((np.nan, "the best score alone"), (-1.0, "the best and the worst score")):
+        scores = np.append(np.arange(50.0), last)
+        stopped = Stopped.of(scores, Anytime(beta=0.01, first=10), score="fit")
+        certificate = certify(scores, **about, statements=[stopped])
+        assert any(f"It covers {covered};" in sentence for sentence in certificate.not_stated)

@@ -46,8 +46,8 @@ NOT_STATED_OF_BLOCKS = (
     " held-out data.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
-    "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
-    " verification by fresh networks compares with a number settled beforehand.",
+    "The rule lets the number of networks depend on the scores. It covers {ends}; what is expected of a number settled"
+    " beforehand it does not: how many fresh networks violate the certificate, and how probably more find a better one.",
 )
 NOT_STATED_OF_FAMILIES = (
     "It covers the best of all families. Of each family's own best, the statement on families speaks.",
@@ -490,7 +490,8 @@ def _not_stated(draft: Certificate) -> tuple[str, ...]:
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
     settled = "number of networks" if rule is None else "stopping rule"
-    return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
+    ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
+    return tuple(sentence.format(blocks=draft.blocks, settled=settled, ends=ends) for sentence in sentences)
 
 
 def _worst(draft: Certificate) -> WorstCase:
