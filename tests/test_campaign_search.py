@@ -19,6 +19,7 @@ from echobound.scenario import (
     Anytime,
     BothEnds,
     Certificate,
+    Families,
     Gain,
     JointScores,
     Optimism,
@@ -455,3 +456,11 @@ def test_a_plan_that_could_not_have_been_settled_is_refused_though_all_digests_f
     with pytest.raises(DamagedFile, match=r"plan\.json"):
         _ = RunFolder(run).certificate
     assert any(finding.part == "plan.json" for finding in audit(run, sample=0).findings)
+
+
+def test_thresholds_in_words_are_rounded_outwards():
+    values = {"fit": [90.00000049, 80.0], "rmse": [0.10000009, 0.2]}
+    said = JointScores.of(values, beta=0.5, directions=["max", "min"]).words
+    assert "FIT 90.0001, RMSE 0.1." in said
+    families = Families.of({"a": [90.00000049, 80.0], "b": [70.0, 60.0]}, beta=0.5, unit="%").words
+    assert "The best of each family: a 90.0001 %, b 70 %." in families

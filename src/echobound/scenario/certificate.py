@@ -47,7 +47,7 @@ NOT_STATED_OF_BLOCKS = (
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
     "The rule lets the number of networks depend on the scores. It covers {ends}; what is expected of a number settled"
-    " beforehand it does not: how many fresh networks violate the certificate, and how probably more find a better one.",
+    " beforehand it does not: how many fresh networks violate the certificate, how probably more find a better one.",
 )
 NOT_STATED_OF_FAMILIES = (
     "It covers the best of all families. Of each family's own best, the statement on families speaks.",
