@@ -15,6 +15,7 @@ from test_cli import echobound
 from echobound.audit import audit, detection
 from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
 from echobound.campaign.folder import records_digest
+from echobound.campaign.generalisation import generalisation_of
 from echobound.campaign.search import certificate_of
 from echobound.data import Record, split
 from echobound.draws import SEARCH, VERIFICATION
@@ -684,6 +685,22 @@ def test_test_data_given_later(later, records):
     assert any(part.startswith("generalisation.json, model, rmse") for part in found(later, sample=0))
     path.unlink()
     assert "generalisation.json, digests, test" in found(later, sample=0)
+
+
+@pytest.mark.parametrize("role", ["training", "test"])
+def test_test_data_that_something_was_chosen_by_are_found(second, role):
+    """Data of the run given as new ones, with everything derived from them as it should be."""
+    folder = RunFolder(second)
+    made, record = folder.generalisation, getattr(folder.experiments, role)[0]
+    test = [record.part(0, 110, "monday"), record.part(10, len(record), "tuesday")]
+    models = {"model": folder.model, "committee": folder.committee}
+    about = {"score": made.optimism.score, "picked": made.optimism.validation}
+    forged = generalisation_of(models, folder.experiments.training, test, made.settled, **about)
+    folder.record_generalisation(replace(forged, earlier=len(folder.experiments.test)), test)
+    assert RunFolder(second).generalisation == replace(forged, earlier=4), "it follows from what was seen"
+    [finding] = audit(second, sample=0).findings
+    assert finding.part == "test data"
+    assert f"monday is among the {role} data" in finding.found
 
 
 def test_without_a_model_there_is_nothing_to_certify(second):

@@ -11,6 +11,7 @@ import scipy.stats
 from echobound.audit import audit
 from echobound.campaign import Plan, RunFolder
 from echobound.campaign.verification import verification_of
+from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
@@ -149,7 +150,7 @@ def test_divergence_is_limited_for_whichever_family():
     ]
     about = {"score": "fit", "direction": "max", "law": {}, "seed": 0, "digests": {}, "epsilon": 0.2, "beta": 0.01}
     certificate = certify(scores, **about, families=listed)
-    limits = [scipy.stats.beta.ppf(1 - 0.005, f + 1, n - f) for f, n in ((2, 40), (1, 30))]
+    limits = [scipy.stats.beta.ppf(1 - 0.01, f + 1, n - f) for f, n in ((2, 40), (1, 30))]
     assert certificate.worst.divergence_bound == pytest.approx(max(limits), rel=1e-9)
     assert [family["failures"] for family in certificate.families] == [2, 1]
     assert "of whichever of the 2 families (a, b) diverges" in certificate.worst.statement
@@ -231,3 +232,44 @@ def test_forged_certificates_are_found(copy, change):
     with pytest.raises(DamagedFile):
         _ = RunFolder(copy).certificate
     assert not audit(copy, sample=0).passed
+
+
+def growing(output_delays):
+    """Networks that see the output before diverge on a record that grows, those that do not see it do not."""
+    small = {"norm": 0.1, "feedback_scale": 0.0, "input_scale": 0.01}
+    return ReservoirLaw(order=3, output_delays=output_delays, **small)
+
+
+@pytest.fixture(scope="module")
+def diverging(tmp_path_factory):
+    """Two families, of which the second diverged wholly, with fresh networks."""
+    u, y = (lambda k: np.sin(0.1 * k)), (lambda k: np.exp(0.2 * (k % 300)))
+    training, validation = (Record(u=u(np.arange(n)), y=y(np.arange(n))) for n in (300, 8000))
+    run = tmp_path_factory.mktemp("diverging") / "run"
+    options = {"law": [growing(0), growing(1)], "networks": 12, "beta": 0.05, "washout": 100, "committee": 3}
+    result = identify(training, validation, **options, run=run)
+    assert [family["failures"] for family in result.certificate.families] == [0, 12], "the test needs this"
+    return result, verify(run, fresh=30)
+
+
+def test_a_family_that_diverged_wholly(diverging):
+    result, outcome = diverging
+    certificate = RunFolder(result.run).certificate
+    assert "law 2 none, all diverged" in certificate.statements[0].words
+    assert certificate.worst.divergence_bound == 1.0
+    assert audit(result.run, sample=3).passed
+    # Of the second family no fresh network has a score either: it is all but certain that none has.
+    first, second = outcome["families"]
+    assert second["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.025, 1, 30), rel=1e-8)
+    assert outcome["epsilon_combined"] == first["epsilon_combined"] > second["epsilon_combined"]
+    assert "30 diverged. Beyond each family's own worst: law 1" in outcome["worst"]["statement"]
+    assert "a new network of whichever family diverges with probability at most 1 " in outcome["worst"]["statement"]
+
+
+@pytest.mark.parametrize("rates", [(0.2, 0.2, 0.2), (0.3, 0.1, 0.0), (0.15, 0.14, 0.16)])
+def test_the_limit_of_divergence_needs_no_share_of_beta(rates):
+    rng, networks, beta, campaigns = np.random.default_rng(3), 40, 0.1, 20_000
+    failures = rng.binomial(networks, rates, size=(campaigns, len(rates)))
+    limits = np.append(scipy.stats.beta.ppf(1 - beta, np.arange(networks) + 1, networks - np.arange(networks)), 1.0)
+    missed = int((max(rates) > limits[failures].max(axis=1)).sum())
+    assert scipy.stats.binomtest(missed, campaigns, beta, alternative="greater").pvalue > 1e-3

@@ -11,6 +11,7 @@ from echobound.audit import audit
 from echobound.campaign import Plan, RunFolder, settle_stop
 from echobound.campaign.ledger import Ledger
 from echobound.errors import DamagedFile, InputError, RunError
+from echobound.files import digest
 from echobound.identify import identify
 from echobound.kernels.base import row_dtype
 from echobound.plants import ph_experiment
@@ -18,6 +19,7 @@ from echobound.scenario import (
     Anytime,
     BothEnds,
     Certificate,
+    Families,
     Gain,
     JointScores,
     Optimism,
@@ -29,6 +31,7 @@ from echobound.scenario import (
 )
 from echobound.scenario.certificate import certify
 from echobound.scenario.statement import digest_of
+from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
 
@@ -255,6 +258,10 @@ def test_a_single_network_is_certified_all_the_same(ph_records):
         ({"stop": "anytime:10", "networks": 20}, "20 networks certify epsilon="),
         ({"stop": "horizon:10,20"}, "never certifies"),
         ({"discarded": -1}, "not negative"),
+        ({"stop": "anytime", "joint": True}, "leave out one of the two"),
+        ({"target": float("nan")}, "a target is a finite number, got nan"),
+        ({"scores": ("fit", "fit")}, "a score was given twice"),
+        ({"scores": ("fit",), "joint": True}, "fit is the only one"),
         ({"discarded": 40, "networks": 40}, "fewer than those drawn"),
     ],
 )
@@ -274,7 +281,7 @@ def test_epsilon_follows_from_the_networks_by_the_rule():
 @pytest.mark.parametrize("score", ["fit", "rmse"])
 def test_optimism_is_reported_with_test_data(ph_records, score):
     training, validation = ph_records
-    test = training.part(0, 300)
+    [test] = ph_experiment(samples=(300,), seed=9)
     result = identify(training, validation, **SMALL, test=test, scores=[score])
     found = result.optimism
     assert found.validation == pytest.approx(result.certificate.threshold, rel=1e-9)
@@ -287,7 +294,7 @@ def test_optimism_is_reported_with_test_data(ph_records, score):
 
 def test_twenty_test_records_limit_the_error_of_the_model(ph_records):
     training, validation = ph_records
-    parts = [training.part(30 * i, 30 * i + 90) for i in range(20)]
+    parts = ph_experiment(samples=[90] * 20, seed=9)
     result = identify(training, validation, **SMALL, test=parts)
     assert result.episodes.episodes == 20
     assert result.episodes.limit >= result.scores["test"]["rmse"]
@@ -410,3 +417,51 @@ def test_no_search_goes_on_after_its_test_data_were_opened(ph_records, tmp_path)
     whole = arguments | {"run": tmp_path / "whole", "epsilon": 0.2}
     results = [identify(training, validation, **whole) for _ in range(2)]  # a finished one may be asked for again
     assert results[0].certificate == results[1].certificate
+
+
+def test_a_verification_of_a_search_stopped_at_will_counts_fresh_networks_alone(ph_records, tmp_path):
+    run = identify(*ph_records, **SMALL, stop="anytime:10", run=tmp_path / "r").run
+    outcome = verify(run, fresh=30)
+    for case in (outcome, outcome["worst"]):
+        assert case["epsilon_combined"] == case["clopper_pearson"]
+        assert "alone" in case["statement"]
+    settled = verify(identify(*ph_records, **SMALL, run=tmp_path / "settled").run, fresh=30)
+    assert settled["epsilon_combined"] < settled["clopper_pearson"]
+
+
+def test_at_will_the_worst_is_not_said_to_be_covered_where_it_diverged():
+    about = {"score": "fit", "direction": "max", "epsilon": 0.2, "beta": 0.01, "law": {}, "seed": 0, "digests": {}}
+    for last, covered in ((np.nan, "the best score alone"), (-1.0, "the best and the worst score")):
+        scores = np.append(np.arange(50.0), last)
+        stopped = Stopped.of(scores, Anytime(beta=0.01, first=10), score="fit")
+        certificate = certify(scores, **about, statements=[stopped])
+        assert any(f"It covers {covered};" in sentence for sentence in certificate.not_stated)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"discarded": 2},  # no rule for stopping at will covers these two
+        {"joint": True},
+        {"target": "20"},
+        {"target": True},
+        {"networks": 20.0},
+        {"committee": -1},
+    ],
+)
+def test_a_plan_that_could_not_have_been_settled_is_refused_though_all_digests_fit(ph_records, tmp_path, change):
+    run = identify(*ph_records, **SMALL, stop="anytime:10", target=20.0, run=tmp_path / "r").run
+    content = json.loads((run / "plan.json").read_text()) | change
+    del content["digest"]
+    (run / "plan.json").write_text(json.dumps(content | {"digest": digest(content)}))
+    with pytest.raises(DamagedFile, match=r"plan\.json"):
+        _ = RunFolder(run).certificate
+    assert any(finding.part == "plan.json" for finding in audit(run, sample=0).findings)
+
+
+def test_thresholds_in_words_are_rounded_outwards():
+    values = {"fit": [90.00000049, 80.0], "rmse": [0.10000009, 0.2]}
+    said = JointScores.of(values, beta=0.5, directions=["max", "min"]).words
+    assert "FIT 90.0001, RMSE 0.1." in said
+    families = Families.of({"a": [90.00000049, 80.0], "b": [70.0, 60.0]}, beta=0.5, unit="%").words
+    assert "The best of each family: a 90.0001 %, b 70 %." in families

@@ -10,8 +10,8 @@ from echobound.network import paper
 from echobound.scores import get_score
 
 
-def record(length, **more):
-    k = np.arange(length)
+def record(length, start=0, **more):
+    k = np.arange(start, start + length)
     return Record(u=np.sin(0.3 * k), y=np.cos(0.2 * k), **more)
 
 
@@ -65,7 +65,10 @@ def test_blocks_that_cannot_be_scored_are_not_chosen():
 
 def test_the_washout_is_short_enough_for_every_record():
     assert settle_validation(record(1000), record(200)).washout == 40
-    assert settle_validation(record(1000), record(800), test=[record(900), record(55)]).washout == 11
+    assert (
+        settle_validation(record(1000), record(800), test=[record(900, start=2000), record(55, start=3000)]).washout
+        == 11
+    )
     assert settle_validation([record(3000), record(400)]).washout == 20, "a fifth of its blocks of 100"
     assert settle_validation([record(100)] * 6).washout == 20, "whole experiments are blocks"
 
@@ -75,3 +78,5 @@ def test_test_data_are_checked():
         settle_validation(record(1000), test=record(10), washout=50)
     with pytest.raises(DataError, match="same channels"):
         settle_validation(record(1000), test=record(500, output_names=("z",)))
+    with pytest.raises(DataError, match="test is among the training data"):
+        settle_validation(record(1000), test=record(500, name="test"))

@@ -59,6 +59,7 @@ def test_the_help_is_free_of_pictures(tmp_path):
         (["--stop", "naive"], "unknown stopping rule 'naive': give patience:200"),
         (["--stop", "patience:0"], "at least 1"),
         (["--stop", "mixture", "--discarded", "1"], "leave out --d and --discarded"),
+        (["--scores", "100000000"], "at most 1000 scores"),
         (["--stop", "mixture", "--networks", "645", "--epsilon", "0.05"], "needs beta"),
         (["--stop", "horizon:100,200"], "give a larger epsilon"),
         (["--stop", "mixture", "--beta", "1e-400"], "beta"),

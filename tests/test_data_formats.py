@@ -115,12 +115,12 @@ def test_data_of_nonlinear_benchmarks_unchanged() -> None:
     data = utilities.Input_output_data(u=U[:, 0], y=Y, sampling_time=4.0, name="tanks")
     [record] = read_records(data)
     assert (record.sampling_time, record.name, record.u.shape) == (4.0, "tanks", (40, 1))
-    train, test = data[:25], data[25:]
-    result = identify(train, test, test=test, law="paper", order=4, networks=3, beta=0.5, washout=3)
-    assert result.scores["test"]["fit"] == pytest.approx(result.scores["validation"]["fit"], rel=1e-9)
-    several = identify(
-        [train, train], [test], test=(test, train), law="paper", order=4, networks=3, beta=0.5, washout=3
-    )
+    train, validation, *test = data[:16], data[16:24], data[24:32], data[32:]
+    options = {"law": "paper", "order": 4, "networks": 3, "beta": 0.5, "washout": 3}
+    result = identify(train, validation, test=test[0], **options)
+    assert result.generalisation.episodes == 1
+    several = identify([train, train], [validation], test=tuple(test), **options)
+    assert several.generalisation.episodes == 2
     assert several.certificate.networks == 3
     discrete = utilities.Input_output_data(u=U, y=Y)  # no sampling time
     assert read_records(discrete)[0].sampling_time == 1.0

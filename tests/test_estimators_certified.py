@@ -169,6 +169,7 @@ def test_what_only_sounds_like_a_cache_is_not_refused():
         ({"validation": 20}, "leaves nothing"),
         ({"validation": "half"}, "a fraction of the rows or their number, got 'half'"),
         ({"networks": 3, "beta": 1e-7, "epsilon": 0.1}, "3 networks cannot certify"),
+        ({"networks": None, "stop": "anytime", "discarded": 2}, "not by anytime: leave out one of the two"),
         ({"discarded": 5}, "draws to set aside must be fewer than those made"),
         ({"networks": None, "stop": "patience"}, "unknown stopping rule"),
         ({"random_state": -1}, "seed must be an integer from 0"),

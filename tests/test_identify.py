@@ -15,6 +15,7 @@ from echobound.errors import DamagedFile, DataError, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import EchoStateNetwork, ReservoirLaw, paper
+from echobound.plants import ph_experiment
 from echobound.scores import Score, fit, get_score, register_score, rmse
 from echobound.verify import verify
 
@@ -291,13 +292,14 @@ def test_bad_test_data_are_found_before_the_first_draw(ph_records, tmp_path):
 
 def test_a_prediction_is_scored_and_shown_as_one(ph_records, tmp_path):
     training, validation = ph_records
-    result = identify(training, validation, test=training, **SMALL, horizon=1, run=tmp_path / "run")
+    [test] = ph_experiment(samples=(300,), seed=9)
+    result = identify(training, validation, test=test, **SMALL, horizon=1, run=tmp_path / "run")
     assert "predicted 1 samples ahead" in result.certificate.statement
     assert result.certificate.threshold == result.scores["validation"]["fit"]
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"{result.certificate.threshold:.2f} %" in page
-    predicted = result.model.predict(training, 1)
-    assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[60:], predicted.y))
+    predicted = result.model.predict(test, 1)
+    assert result.scores["test"]["fit"] == pytest.approx(fit(test.y[60:], predicted.y))
     assert RunFolder(tmp_path / "run").certificate == result.certificate
 
 
@@ -392,7 +394,7 @@ def test_the_committee_is_the_median_of_the_best_networks(in_blocks, ph_records)
 
 def test_twenty_test_records_say_something_about_new_ones(ph_records):
     training, validation = ph_records
-    test = [training.part(30 * i, 30 * i + 90) for i in range(20)]
+    test = ph_experiment(samples=[90] * 20, seed=9)
     result = identify(training, validation, test=test, **SMALL)
     largest = max(float(rmse(r.y[60:], result.committee.simulate(r).y)) for r in test)
     episodes = result.generalisation.limit("committee")

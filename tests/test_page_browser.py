@@ -294,6 +294,17 @@ def test_dark_and_light_are_followed_by_page_and_figures(visit):
     assert all(a != b for a, b in zip(dark[1], light[1], strict=True)), (dark, light)
 
 
+def test_on_a_phone_no_number_of_a_family_is_broken(browser, tmp_path):
+    law = {"law": "paper", "order": (5, 6, 7), "networks": 20, "beta": 1e-2, "washout": 60, "committee": 0}
+    identify(*ph_experiment(samples=(400, 300)), **law, run=tmp_path / "run")
+    one = Visit(browser, tmp_path / "run", width=390, height=844)
+    lines = "all => all.map(e => { const r = document.createRange(); r.selectNodeContents(e);"
+    lines += " return r.getClientRects().length })"
+    assert set(one.page.eval_on_selector_all("#families td.n", lines)) == {1}
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= 390
+    one.close()
+
+
 def test_a_phone_can_show_it_all(visit):
     one = visit(width=390, height=844, has_touch=True, is_mobile=True)
     for name in one.draw_all():

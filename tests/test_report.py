@@ -1,6 +1,7 @@
 """The page of a run: what it says, what it escapes, what it weighs; how it behaves is seen in test_page_browser."""
 
 import ast
+import dataclasses
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.identify import identify
 from echobound.network import respond
+from echobound.plants import ph_experiment
 from echobound.report import write_page
 from echobound.report.contents import RunContents
 from echobound.report.sections import SECTIONS, again, generalisation
@@ -52,7 +54,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def run(ph_records, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "page"
-    result = identify(*ph_records, test=ph_records[1].part(0, 300), **SMALL, run=folder)
+    result = identify(*ph_records, test=ph_experiment(samples=(300,), seed=9), **SMALL, run=folder)
     verify(folder, fresh=20)
     return folder, result
 
@@ -92,7 +94,7 @@ def test_the_second_certificate_is_on_the_page(run, page):
 
 def test_the_band_is_drawn_around_a_typical_and_the_worst_episode(ph_records, tmp_path):
     training, validation = ph_records
-    test = [training.part(90 * i, 90 * i + 90) for i in range(5)]
+    test = ph_experiment(samples=[90] * 5, seed=9)
     result = identify(training, validation, test=test, **SMALL, run=tmp_path / "run")
     contents = RunContents(RunFolder(tmp_path / "run"))
     second = contents.second
@@ -265,7 +267,8 @@ def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
 @pytest.mark.filterwarnings("ignore:200 training samples")
 def test_a_model_that_diverges_on_test_data_has_a_page(tmp_path):
     run = tmp_path / "run"
-    result = identify(growing(300), growing(300), test=growing(8000), order=3, networks=1, beta=0.5, seed=3, run=run)
+    test = dataclasses.replace(growing(8000), u=-growing(8000).u)
+    result = identify(growing(300), growing(300), test=test, order=3, networks=1, beta=0.5, seed=3, run=run)
     assert not np.isfinite(result.scores["test"]["fit"])
     assert "Test data" in Outline((run / "report.html").read_text(encoding="utf-8")).text
 

@@ -215,3 +215,28 @@ def test_impossible_divergence_is_refused():
 def test_unknown_case_is_refused():
     with pytest.raises(InputError, match="case"):
         count_violations([1.0], 0.5, "max", "median")
+
+
+def test_after_a_stop_at_will_only_fresh_networks_certify():
+    """Who stops where the best looks weak misses far more often than beta, if search and fresh networks are pooled."""
+    beta, fresh, most, runs = 0.05, 50, 2000, 1500
+    random = np.random.default_rng(5)
+    n = np.arange(1, most + 1)
+    pooled = alone = 0
+    limits = {count: verify_counts(most, fresh, count, beta=beta, alone=True) for count in range(8)}
+    for _ in range(runs):
+        best = np.minimum.accumulate(random.random(most))  # the violation probability of the best so far
+        weak = np.nonzero((best > 1 - beta ** (1 / n)) & (n >= 100))[0]
+        at = int(weak[0]) if len(weak) else most - 1
+        violations = int(random.binomial(fresh, best[at]))
+        pooled += best[at] > stats.beta.isf(beta, violations + 1, n[at] + fresh - violations)
+        alone += best[at] > limits[violations].epsilon_combined
+    assert pooled > 0.15 * runs
+    assert alone < beta * runs
+    outcome = limits[1]
+    assert outcome.epsilon_combined == outcome.clopper_pearson == pytest.approx(stats.beta.isf(beta, 2, 49), rel=1e-8)
+    assert "for 2000 networks settled beforehand the exact theory expects" in outcome.statement()
+    assert "The 50 alone certify epsilon" in outcome.statement()
+    divergence = verify_divergence(2000, 30, 50, 1, beta, alone=True)
+    assert divergence.epsilon_combined == divergence.clopper_pearson == outcome.clopper_pearson
+    assert "the fresh ones alone show" in divergence.statement

@@ -12,7 +12,7 @@ from echobound.audit.files import Files
 from echobound.audit.log import Log
 from echobound.campaign import Experiments
 from echobound.campaign.folder import records_digest
-from echobound.campaign.generalisation import Model, generalisation_of
+from echobound.campaign.generalisation import Model, generalisation_of, require_untouched
 from echobound.data import Record
 from echobound.errors import InputError
 from echobound.files import jsonable, read_json
@@ -55,6 +55,8 @@ def check_generalisation(files: Files) -> tuple[Record, ...]:
     if not test:
         log.find(f"{FILE}, digests, test", "that of the test data of this run", _stated(stated, "digests", "test"))
         return later
+    used = [(role, record) for role, record in files.experiments.roles if test is not own or role != "test"]
+    log.attempt("test data", lambda: require_untouched(test, used))
 
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)

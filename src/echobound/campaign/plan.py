@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -21,8 +22,9 @@ from echobound.scenario import (
     networks_explicit,
     stopping_rule,
 )
+from echobound.scenario.bounds import as_count
 
-__all__ = ["Plan", "Renewed", "settle_networks", "settle_stop"]
+__all__ = ["Plan", "Renewed", "require_covered", "settle_networks", "settle_stop"]
 
 SCHEMA = 1
 MOST_NETWORKS = 2**32
@@ -100,6 +102,14 @@ class Plan:
     renewal: Renewed | None = None
 
     def __post_init__(self) -> None:
+        as_count("networks", self.networks)
+        as_count("committee", self.committee, least=0)
+        as_count("discarded", self.discarded, least=0)
+        if len(set(self.scores)) < len(self.scores):
+            raise InputError(f"a score was given twice ({', '.join(self.scores)}): name each once")
+        if self.joint and len(self.scores) == 1:
+            raise InputError(f"a joint statement is about several scores, but {self.scores[0]} is the only one")
+        require_covered(self.stop, further=bool(self.discarded or self.joint))
         if len(self.laws) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
             raise InputError(
                 f"{len(self.laws)} families were given, and with them a stopping rule, networks to set aside, a joint"
@@ -110,6 +120,8 @@ class Plan:
                 "a target looks at the scores, so it goes with a rule that holds whatever makes one stop (anytime,"
                 f" horizon, looks, mixture), not with {'none' if self.stop is None else self.stop.kind}"
             )
+        if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
+            raise InputError(f"a target is a finite number, got {self.target!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, with its digest."""
@@ -197,6 +209,15 @@ class Plan:
         return first.families(self.laws)
 
 
+def require_covered(stop: StoppingRule | None, *, further: bool) -> None:
+    """Refuse further statements under a rule that lets one stop at will: it covers the best and the worst alone."""
+    if further and stop is not None and not stop.by_ranks:
+        raise InputError(
+            "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found by"
+            f" patience, not by {stop.kind}: leave out one of the two"
+        )
+
+
 def settle_networks(
     epsilon: float | None,
     beta: float,
@@ -278,11 +299,6 @@ def settle_stop(
         least, epsilon = settle_networks(epsilon, beta, None, bound, discarded, joint)
         rule = replace(rule, least=max(rule.least, least))
         return rule, _drawable(rule.soonest), epsilon
-    if discarded or joint > 1:
-        raise InputError(
-            "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found by"
-            f" patience, not by {rule.kind}: leave out one of the two"
-        )
     if networks is None:
         epsilon = 0.05 if epsilon is None else epsilon
         return rule, _drawable(rule.networks(epsilon)), float(epsilon)

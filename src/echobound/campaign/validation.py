@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from echobound.campaign.folder import Experiments
-from echobound.campaign.generalisation import require_distinct
+from echobound.campaign.generalisation import require_distinct, require_untouched
 from echobound.data import Record, as_records, require_varying_outputs, split
 from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Problem, blocks_in_turn, hold_out
@@ -124,6 +124,7 @@ def settle_validation(
     if third:
         require_varying_outputs(third, washout, "test")
         require_distinct(third)  # now, not when all networks are trained
+        require_untouched(third, Experiments(first, second).roles)
     return Validation(Experiments(first, second, third), blocks or None, washout, tuple(reasons))
 
 

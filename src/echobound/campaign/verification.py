@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.campaign.folder import RunFolder
+from echobound.campaign.search import stops_at_will
 from echobound.scenario import count_violations, verify_counts, verify_divergence
 from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.verification import Case, goodness, upward
@@ -23,13 +24,15 @@ def verification_of(folder: RunFolder) -> dict[str, Any]:
 
     The best case stands at the top, the worst case under ``worst``. If the worst network of the search diverged, none
     can be worse, and the worst case is about the probability of divergence. Of several families each is held against
-    its own best and worst, for which there is an exact theory, and these outcomes stand under ``families``.
+    its own best and worst, for which there is an exact theory, and these outcomes stand under ``families``. Where the
+    search was stopped at will, what the fresh networks certify they certify alone.
     """
     count = len(folder.plan.laws)
     searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.verification))
     direction, beta = folder.certificate.direction, as_probability("beta", folder.certificate.beta) / count
     share: Probability = folder.certificate.beta if count == 1 else beta
-    families = [_Family(*scores, direction, share) for scores in zip(searches, tests, strict=True)]
+    at_will = stops_at_will(folder.plan)
+    families = [_Family(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
     if count == 1:
         return {**families[0].outcome("best"), "worst": families[0].outcome("worst")}
     names = [family["name"] for family in folder.plan.families]
@@ -44,6 +47,7 @@ class _Family:
     fresh: Scores
     direction: Any
     beta: Probability
+    at_will: bool  # whether the number of networks of the search may depend on their scores
 
     def outcome(self, case: Case) -> dict[str, Any]:
         values = goodness(self.search, self.direction)
@@ -51,7 +55,9 @@ class _Family:
         if case == "worst" and not np.isfinite(threshold):
             return self._divergence()
         strict, ties = count_violations(self.fresh, float(threshold), self.direction, case)
-        outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta)
+        # Where all diverged, all that diverge tie: together with the search they would certify nothing.
+        alone = self.at_will or not np.isfinite(threshold)
+        outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, alone=alone)
         return {
             "fresh": len(self.fresh),
             "violations": strict,
@@ -64,7 +70,8 @@ class _Family:
 
     def _divergence(self) -> dict[str, Any]:
         failures, diverged = (int((~np.isfinite(scores)).sum()) for scores in (self.search, self.fresh))
-        outcome = verify_divergence(len(self.search), failures, len(self.fresh), diverged, self.beta)
+        counts = len(self.search), failures, len(self.fresh), diverged
+        outcome = verify_divergence(*counts, self.beta, alone=self.at_will)
         return {
             "fresh": len(self.fresh),
             "violations": 0,
@@ -90,7 +97,11 @@ def _together(folder: RunFolder, families: list[_Family], names: list[str], case
     p_value = min(1.0, len(each) * min(outcome["p_value"] for outcome in each))
     combined = max(outcome["epsilon_combined"] for outcome in each)
     own = "; ".join(f"{name} {outcome['violations']}" for name, outcome in zip(names, each, strict=True))
-    what = "better than the best" if case == "best" else "worse than the worst"
+    if case == "worst" and certificate.worst.diverged:  # nothing is worse: what is left is to diverge
+        seen, new = f"{ties} diverged", "diverges"
+    else:
+        what = "better than the best" if case == "best" else "worse than the worst"
+        seen, new = f"{strict} are {what} of all families", f"is {what}"
     return {
         "fresh": len(fresh),
         "violations": strict,
@@ -99,11 +110,10 @@ def _together(folder: RunFolder, families: list[_Family], names: list[str], case
         "epsilon_combined": combined,
         "clopper_pearson": max(outcome["clopper_pearson"] for outcome in each),
         "statement": (
-            f"Of {len(fresh)} fresh networks, {each[0]['fresh']} of each family, {strict} are {what} of"
-            f" all families. Against each family's own: {own}; the exact theory gives so many, or more, in one of the"
-            f" {len(each)} families a probability of at most {p_value:.3g}. Search and fresh networks together show"
-            f" that a new network of whichever family is {what} with probability at most {upward(combined)} at"
-            f" confidence 1 - {certificate.beta:g}."
+            f"Of {len(fresh)} fresh networks, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
+            f" {case}: {own}; the exact theory gives so many, or more, in one of the {len(each)} families a probability"
+            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network of whichever family"
+            f" {new} with probability at most {upward(combined)} at confidence 1 - {certificate.beta:g}."
         ),
         "families": [{"name": name, **outcome} for name, outcome in zip(names, each, strict=True)],
     }

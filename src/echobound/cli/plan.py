@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+MOST_SCORES = 1000  # a joint statement adds up as many terms, in many digits
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -116,6 +118,8 @@ def _several(asked: str, given: dict[str, Any], families: int, scores: int) -> l
 
     if families < 1 or scores < 1:
         raise InputError(f"families and scores are counted from 1 on, got {families} and {scores}")
+    if scores > MOST_SCORES:
+        raise InputError(f"at most {MOST_SCORES} scores can be stated jointly, got {scores}")
     if (families, scores) == (1, 1):
         return []
     if (given["d"], given["discarded"], given["stop"]) != (1, 0, None):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from echobound.campaign import settle_networks, settle_stop
-from echobound.campaign.plan import Bound
+from echobound.campaign.plan import Bound, require_covered
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.scenario import Statement, StoppingRule
@@ -58,6 +58,9 @@ class SearchPlan:
     data: str
     stop: StoppingRule | None = None
     discarded: int = 0
+
+    def __post_init__(self) -> None:
+        require_covered(self.stop, further=bool(self.discarded))
 
     @property
     def law(self) -> dict[str, Any]:

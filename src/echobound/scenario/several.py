@@ -16,7 +16,7 @@ from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, as_probability, epsilon_exact, networks_exact
 from echobound.scenario.selection import select
 from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered, titled
-from echobound.scenario.verification import confidence, upward
+from echobound.scenario.verification import confidence, downward, upward
 
 __all__ = ["Families", "JointScores", "networks_families", "networks_joint", "networks_separate", "spent_beta"]
 
@@ -65,6 +65,11 @@ def spent_beta(beta: Probability, family: int) -> float:
     (0.030396, 0.007599)
     """
     return float(as_probability("beta", beta)) * 6 / (math.pi * as_count("family", family)) ** 2
+
+
+def _outward(threshold: float, direction: Literal["max", "min"]) -> str:
+    """A threshold in six digits, rounded to the side on which what is said of it stays true."""
+    return (upward if direction == "max" else downward)(threshold)
 
 
 def _divided(beta: Probability, parts: int) -> Decimal:
@@ -139,7 +144,7 @@ class Families(ScoreStatement):
             )
         unit = f" {self.unit}" if self.unit else ""
         bests = ", ".join(
-            f"{name} {'none, all diverged' if value is None else f'{value:.6g}{unit}'}"
+            f"{name} {'none, all diverged' if value is None else f'{_outward(value, self.direction)}{unit}'}"
             for name, value in zip(self.names, self.thresholds, strict=True)
         )
         if len(set(self.networks)) == 1:
@@ -232,8 +237,8 @@ class JointScores(Statement):
     def words(self) -> str:
         """The statement in plain words."""
         limits = ", ".join(
-            f"{titled(name)} {'any' if value is None else f'{value:.6g}'}"
-            for name, value in zip(self.names, self.thresholds, strict=True)
+            f"{titled(name)} {'any' if value is None else _outward(value, way)}"
+            for name, value, way in zip(self.names, self.thresholds, self.directions, strict=True)
         )
         start = f"With confidence 1 - {confidence(self.beta)}, a new network drawn and trained in the same way"
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from echobound.scenario.bounds import as_probability, epsilon_exact
+from echobound.scenario.bounds import epsilon_exact
 from echobound.scenario.statement import beyond, scored, where
 from echobound.scenario.verification import upward
 
@@ -30,8 +30,8 @@ NOT_STATED_OF_BLOCKS = (
     " held-out data.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
-    "The rule lets the number of networks depend on the scores. What it covers is the best and the worst score; a"
-    " verification by fresh networks compares with a number settled beforehand.",
+    "The rule lets the number of networks depend on the scores. It covers {ends}; what is expected of a number settled"
+    " beforehand it does not: how many fresh networks violate the certificate, how probably more find a better one.",
 )
 NOT_STATED_OF_FAMILIES = (
     "It covers the best of all families. Of each family's own best, the statement on families speaks.",
@@ -74,7 +74,8 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
     settled = "number of networks" if rule is None else "stopping rule"
-    return tuple(sentence.format(blocks=draft.blocks, settled=settled) for sentence in sentences)
+    ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
+    return tuple(sentence.format(blocks=draft.blocks, settled=settled, ends=ends) for sentence in sentences)
 
 
 def worst_of(draft: Certificate) -> WorstCase:
@@ -101,8 +102,11 @@ def worst_of(draft: Certificate) -> WorstCase:
 
 
 def _divergence_bound(draft: Certificate) -> float:
-    """Clopper-Pearson; each of several families has its share of beta, and the largest of their limits counts."""
+    """Clopper-Pearson; of several families the largest of their limits.
+
+    Beta need not be shared: were the limit exceeded, it would be by the one family that diverges most, whose own limit
+    is then exceeded too.
+    """
     if len(draft.families) == 1:
         return epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)
-    share = as_probability("beta", draft.beta) / len(draft.families)
-    return max(epsilon_exact(family["networks"], share, d=family["failures"] + 1) for family in draft.families)
+    return max(epsilon_exact(family["networks"], draft.beta, d=family["failures"] + 1) for family in draft.families)
