@@ -16,7 +16,7 @@ SMALL = [*COLUMNS, "--law", "paper", "--order", "5", "--networks", "5", "--beta"
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
     desk = tmp_path_factory.mktemp("desk")
-    echobound("simulate-plant", "--samples", "400,300", "--output", "a.csv,b.csv", cwd=desk)
+    echobound("simulate-plant", "--samples", "400,300,300", "--output", "a.csv,b.csv,c.csv", cwd=desk)
     frame = pandas.read_csv(desk / "a.csv")
     frame.to_parquet(desk / "a.parquet")
     frame.to_excel(desk / "a.xlsx", index=False)
@@ -50,13 +50,13 @@ def test_several_files_of_several_kinds(desk):
 
 
 def test_decimation_holds_for_all_files_and_is_said(desk):
-    result = identified(desk, "a.csv", "--validation", "b.csv", "--test", "b.csv", "--decimate", "2", "--run", "two")
+    result = identified(desk, "a.csv", "--validation", "b.csv", "--test", "c.csv", "--decimate", "2", "--run", "two")
     assert "--decimate 2: the sampling time is 20 s, behind an anti-aliasing filter" in result["chosen"]
     experiments = RunFolder(desk / "two").experiments
     assert [len(record) for _, record in experiments.roles] == [200, 150, 150]
     assert {record.sampling_time for _, record in experiments.roles} == {20.0}
-    assert "give --resample 20" in refused("simulate", "two", "b.csv", "--time", "time", cwd=desk)
-    done = echobound("simulate", "two", "b.csv", "--time", "time", "--resample", "20", "--json", cwd=desk)
+    assert "give --resample 20" in refused("simulate", "two", "c.csv", "--time", "time", cwd=desk)
+    done = echobound("simulate", "two", "c.csv", "--time", "time", "--resample", "20", "--json", cwd=desk)
     test = result["scores"]["test"]["fit"]
     assert json.loads(done.stdout)["scores"]["fit"] == pytest.approx(test, rel=1e-6)
 
