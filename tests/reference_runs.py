@@ -1,0 +1,180 @@
+"""Ten runs of all kinds, small, whose numbers a redesign must not move.
+
+``python tests/reference_runs.py record`` writes them to ``reference_runs.json``; `test_reference_runs.py` makes the runs
+again and compares. Numbers are stored as hexadecimal text, so that equal means equal in every bit.
+"""
+
+import hashlib
+import json
+import platform
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+RECORDED = Path(__file__).with_suffix(".json")
+PROSE = {"digest", "digests", "provenance", "law", "laws", "words", "schema_version", "statement", "not_stated", "says"}
+
+
+def machine():
+    """What the last bits depend on."""
+    from echobound.campaign.provenance import here
+
+    place = here()
+    return {"processor": place.processor, "machine": place.machine, "numpy": np.__version__}
+
+
+def exact(value):
+    """A number that keeps all its bits in JSON."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    return float(value).hex()
+
+
+def numbers(content, path=""):
+    """Every number of a JSON value by its path; digests, laws and words are left out."""
+    if isinstance(content, dict):
+        found = {}
+        for name, value in content.items():
+            if name not in PROSE:
+                found |= numbers(value, f"{path}/{name}")
+        return found
+    if isinstance(content, list | tuple):
+        return {key: value for i, item in enumerate(content) for key, value in numbers(item, f"{path}/{i}").items()}
+    return {path: content if content is None or isinstance(content, str) else exact(content)}
+
+
+def weights(model):
+    """SHA-256 of each array of a model."""
+    _, arrays = model.content()
+    return {name: hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest() for name, array in arrays.items()}
+
+
+def table_of(rows):
+    names = ("family", "index", "status", "order", "ridge")
+    return {name: [exact(v) for v in rows[name]] for name in names} | {
+        "scores": [[exact(v) for v in row] for row in rows["scores"]]
+    }
+
+
+def facts(result):
+    """All numbers of an identification."""
+    found = {
+        "table": table_of(result.table),
+        "certificate": numbers(result.certificate.to_dict()),
+        "scores": numbers(result.scores),
+        "model": weights(result.model),
+    }
+    if result.committee is not None:
+        found["committee"] = [weights(member) for member in result.committee.members]
+    if result.generalisation is not None:
+        found["generalisation"] = numbers(result.generalisation.to_dict())
+    return found
+
+
+def one_order(data, folder):
+    from echobound import identify
+
+    return facts(identify(data[0], data[1], law="paper", order=30, networks=40, bound="exact", beta=1e-3))
+
+
+def families(data, folder):
+    from echobound import identify, verify
+
+    result = identify(data[0], data[1], law="paper", order=[10, 20], networks=24, beta=1e-2, run=folder / "families")
+    return facts(result) | {"verification": numbers(verify(result.run, fresh=12))}
+
+
+def blocks(data, folder):
+    from echobound import identify
+
+    return facts(identify(data[0], networks=12, beta=1e-1, order=25, seed=3))
+
+
+def patience(data, folder):
+    from echobound import identify
+
+    options = {"law": "paper", "order": 12, "epsilon": 0.3, "beta": 1e-3, "stop": "patience:15", "discarded": 2}
+    return facts(identify(data[0], data[1], **options))
+
+
+def joint(data, folder):
+    from echobound import identify
+
+    options = {"law": "paper", "order": 12, "epsilon": 0.3, "beta": 1e-2}
+    return facts(identify(data[0], data[1], scores=("fit", "rmse", "peak"), joint=True, **options))
+
+
+def at_will(data, folder):
+    from echobound import identify, verify
+
+    options = {"law": "paper", "order": 12, "epsilon": 0.3, "beta": 1e-2, "stop": "anytime:10", "target": 60.0}
+    result = identify(data[0], data[1], run=folder / "will", **options)
+    return facts(result) | {"verification": numbers(verify(result.run, fresh=10))}
+
+
+def renewed(data, folder):
+    from echobound import identify, renew
+
+    options = {"law": "paper", "order": 12, "networks": 20, "beta": 1e-2, "seed": 5}
+    first = identify(data[0], data[1], run=folder / "first", **options)
+    return facts(renew(first.run, data[2], data[3], closed_loop=False, updates=3, into=folder / "second"))
+
+
+def committee(data, folder):
+    from echobound import identify, verify
+
+    options = {"networks": 15, "beta": 1e-1, "order": 40, "committee": 4, "washout": 60, "horizon": 3}
+    result = identify(data[0], data[1], run=folder / "committee", **options)
+    return facts(result) | {"verification": numbers(verify(result.run, fresh=8))}
+
+
+def test_data(data, folder):
+    from echobound import identify
+
+    options = {"law": "paper", "order": 15, "networks": 20, "beta": 1e-2}
+    return facts(identify(data[0], data[1], test=data[2:], criterion="fit>20", run=folder / "test", **options))
+
+
+def estimator(data, folder):
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    from echobound.estimators import CertifiedSearch
+
+    u, y = data[0].u, data[0].y[:, 0]
+    X = np.concatenate([u[2:], u[1:-1], u[:-2], y[1:-1, None]], axis=1)
+    search = CertifiedSearch(
+        ExtraTreesRegressor(5, max_depth=4), epsilon=0.3, beta=1e-2, stop="patience:6", discarded=1, random_state=4
+    ).fit(X, y[2:])
+    return {
+        "table": {name: [exact(v) for v in search.results_[name]] for name in ("index", "score", "rank", "diverged")},
+        "certificate": numbers(search.certificate_.to_dict()),
+        "best": [exact(search.best_score_), exact(search.best_index_)],
+        "model": hashlib.sha256(search.predict(X).tobytes()).hexdigest(),
+    }
+
+
+KINDS = (one_order, families, blocks, patience, joint, at_will, renewed, committee, test_data, estimator)
+
+
+def run(kind):
+    """Make one of the runs."""
+    from echobound import ph_experiment
+
+    data = ph_experiment(samples=(500, 350, 450, 320), seed=1)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return kind(data, Path(folder))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["record"]:
+        sys.exit("usage: python tests/reference_runs.py record")
+    content = {"machine": {"processor": platform.processor()}, "runs": {kind.__name__: run(kind) for kind in KINDS}}
+    content["machine"] = machine()
+    RECORDED.write_text(json.dumps(content, indent=1) + "\n")
+    print(*(f"{name}: {len(facts['certificate'])} numbers" for name, facts in content["runs"].items()), sep="\n")
