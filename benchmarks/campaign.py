@@ -47,10 +47,11 @@ def fill() -> None:
     """Append a million rows in blocks of a thousand, read them, pick the best and certify it."""
     import resource
 
-    from echobound.campaign import Ledger, rows_digest, settle_networks
-    from echobound.campaign.provenance import here
     from echobound.kernels import get_kernel, row_dtype
     from echobound.network import paper
+    from echobound.plan.numbers import settle_networks
+    from echobound.runs.ledger import Ledger, rows_digest
+    from echobound.runs.provenance import here
     from echobound.scenario import certify, select
 
     get_kernel("cpu")  # what a client has loaded anyway
@@ -100,7 +101,10 @@ def overhead() -> dict:
     import psutil
     from run import CPU, problem
 
-    from echobound.campaign import Ledger, get_engine, run_campaign, usable_cores
+    from echobound.campaign.dispatch import run_campaign
+    from echobound.campaign.engines import get_engine
+    from echobound.campaign.machine import usable_cores
+    from echobound.runs.ledger import Ledger
 
     task, wall, cpu = problem(100), {}, {}
     engines = {name: get_engine(name) for name in ("threads", "processes", "dask")}
@@ -155,7 +159,9 @@ def blocks() -> dict:
     """Milliseconds that a block of a thousand rows costs the client, from handing out to the ledger."""
     from run import problem
 
-    from echobound.campaign import Ledger, get_engine, run_campaign
+    from echobound.campaign.dispatch import run_campaign
+    from echobound.campaign.engines import get_engine
+    from echobound.runs.ledger import Ledger
 
     sys.modules["campaign"] = sys.modules[__name__]  # workers find the kernel by this name
     Nothing.__module__ = "campaign"

@@ -15,8 +15,8 @@ from collections import defaultdict
 import numpy as np
 from scipy.signal import lfilter
 
-from echobound.campaign import Ledger, run_campaign
-from echobound.campaign.engine import usable_cores
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.machine import usable_cores
 from echobound.data import Record
 from echobound.draws import draw_keys
 from echobound.kernels import get_kernel, hold_out
@@ -25,6 +25,7 @@ from echobound.kernels.gpu.device import cupy, lanes, launch
 from echobound.network import broad, paper
 from echobound.plants import ph_experiment
 from echobound.reproduce.table import PAPER_ORDERS
+from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
 
 SEARCH, FRESH = 645, 500

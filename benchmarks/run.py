@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from echobound.campaign import Ledger, run_campaign, usable_cores
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.machine import usable_cores
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import ReservoirLaw
 from echobound.plants import ph_experiment
+from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
 
 HERE = Path(__file__).parent

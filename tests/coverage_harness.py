@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from echobound.scenario import certify, count_violations, networks_exact, verify_counts
-from echobound.scenario.verification import goodness
+from echobound.scenario.ordering import goodness
 
 LEVEL = 1e-3
 EPSILON, BETA = 0.05, 0.05

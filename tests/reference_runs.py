@@ -1,6 +1,6 @@
 """Ten runs of all kinds, small, whose numbers a redesign must not move.
 
-``python tests/reference_runs.py record`` writes them to ``reference_runs.json``; `test_reference_runs.py` makes the runs
+``python tests/reference_runs.py record`` writes them to ``reference_runs.json``; `test_reference_runs.py` makes them
 again and compares. Numbers are stored as hexadecimal text, so that equal means equal in every bit.
 """
 
@@ -20,7 +20,7 @@ PROSE = {"digest", "digests", "provenance", "law", "laws", "words", "schema_vers
 
 def machine():
     """What the last bits depend on."""
-    from echobound.campaign.provenance import here
+    from echobound.runs.provenance import here
 
     place = here()
     return {"processor": place.processor, "machine": place.machine, "numpy": np.__version__}

@@ -16,10 +16,10 @@ import traceback
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from echobound.campaign import RunFolder
 from echobound.errors import RunError
 from echobound.identify import identify
 from echobound.plants import ph_experiment
+from echobound.runs.folder import RunFolder
 
 NETWORKS = 3000
 

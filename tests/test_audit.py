@@ -13,11 +13,8 @@ import scipy.stats
 from test_cli import echobound
 
 from echobound.audit import audit, detection
-from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
-from echobound.campaign.folder import records_digest
-from echobound.campaign.generalisation import generalisation_of
-from echobound.campaign.search import certificate_of
 from echobound.data import Record, split
+from echobound.data.experiments import Experiments, records_digest
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json
@@ -26,7 +23,12 @@ from echobound.identify import identify
 from echobound.kernels import get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, ReservoirLaw, paper
+from echobound.plan.plan import Plan
 from echobound.plants import ph_experiment
+from echobound.runs.derivation import certificate_of
+from echobound.runs.folder import RunFolder
+from echobound.runs.ledger import Ledger, rows_digest
+from echobound.runs.opening import generalisation_of
 from echobound.scenario import Generalisation
 from echobound.scenario.statement import digest_of as certificate_digest
 from echobound.scores import get_score
@@ -712,7 +714,7 @@ def test_rounding_is_no_tampering(second, monkeypatch):
     """Errors further apart than 1e-9, which a readout changed by rounding moves as much, are sensitive."""
     one_error(second, 1 + 1e-8)
     assert found(second, sample=0)
-    monkeypatch.setattr(sys.modules["echobound.audit.generalisation"], "READOUT", 1e-4)
+    monkeypatch.setattr(sys.modules["echobound.audit.replay"], "READOUT", 1e-4)
     outcome = audit(second, sample=0)
     assert outcome.passed
     assert any("errors in test episodes" in sentence for sentence in outcome.sensitive)

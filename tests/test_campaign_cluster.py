@@ -12,11 +12,13 @@ import pytest
 from test_campaign_engine import same
 from test_cli import echobound, refused
 
-from echobound.campaign import Ledger, get_engine, run_campaign
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.engines import get_engine
 from echobound.campaign.engines.cluster import Dask
 from echobound.errors import RunError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import broad
+from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
 
 pytest.importorskip("distributed")

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from test_campaign_engine import same
 
-from echobound.campaign import Ledger, get_engine, opened, run_campaign
-from echobound.campaign.engines import AnyExecutor, Engine, Job, Processes, Report, Threads
-from echobound.campaign.provenance import here
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.engines import AnyExecutor, Engine, Job, Processes, Report, Threads, get_engine, opened
 from echobound.errors import InputError, MissingExtra, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import broad
+from echobound.runs.ledger import Ledger
+from echobound.runs.provenance import here
 from echobound.scores import Score, get_score
 
 NAMES = ["fit", "rmse"]

@@ -9,14 +9,15 @@ import pytest
 import scipy.stats
 
 from echobound.audit import audit
-from echobound.campaign import Plan, RunFolder
-from echobound.campaign.verification import verification_of
 from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import ReservoirLaw, broad, family_names, get_laws, paper
+from echobound.plan.plan import Plan
+from echobound.runs.folder import RunFolder
+from echobound.runs.verification import verification_of
 from echobound.scenario import Certificate, Families, Gain, certify, schema
 from echobound.scores import get_score
 from echobound.verify import verify

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from echobound.audit import audit
-from echobound.campaign import Plan, RunFolder, settle_stop
-from echobound.campaign.ledger import Ledger
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.files import digest
 from echobound.identify import identify
 from echobound.kernels.base import row_dtype
+from echobound.plan.numbers import settle_stop
+from echobound.plan.plan import Plan
 from echobound.plants import ph_experiment
+from echobound.runs.folder import RunFolder
+from echobound.runs.ledger import Ledger
 from echobound.scenario import (
     Anytime,
     BothEnds,

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from test_cli import echobound, refused
 
-from echobound.campaign import Ledger, RunFolder
 from echobound.errors import DamagedFile, RunError
 from echobound.identify import identify
+from echobound.runs.folder import RunFolder
+from echobound.runs.ledger import Ledger
 
 HERE = Path(__file__).parent
 SMALL = {"law": "paper", "order": 10, "networks": 40, "beta": 1e-3, "washout": 60}
@@ -182,12 +183,12 @@ def test_a_folder_that_cannot_be_written(ph_records, tmp_path):
     run.chmod(0o555)
     code = (
         "import os, sys; os.getuid() or os.setuid(65534)\n"  # nothing is read-only to root
-        "from pathlib import Path; from echobound.campaign.lock import lock; from echobound.errors import RunError\n"
+        "from pathlib import Path; from echobound.runs.lock import lock; from echobound.errors import RunError\n"
         "try: lock(Path(sys.argv[1]))\n"
         "except RunError as error: print(error)"
     )
     # Imported first, in case another user may not read the sources.
-    code = "import echobound.campaign.lock\n" + code
+    code = "import echobound.runs.lock\n" + code
     target = tmp_path / "r"
     for parent in [tmp_path, *tmp_path.parents][:3]:
         if os.getuid() == 0 and parent != Path("/tmp"):
@@ -255,7 +256,7 @@ def test_killed_while_the_ledger_was_made(ph_records, tmp_path, monkeypatch):
     """All tables or none: a process that ends half way leaves a ledger that the next one can use."""
     path = tmp_path / "ledger.sqlite"
     code = (
-        "import os, sys; from pathlib import Path; import echobound.campaign.ledger as module\n"
+        "import os, sys; from pathlib import Path; import echobound.runs.ledger as module\n"
         "module.CREATE_ORIGINS = 'SELECT stop()'\n"
         "connect = module._connect\n"
         "def stopping(path, write):\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gpu_at_hand import reason
 
-from echobound.campaign import RunFolder
+from echobound.runs.folder import RunFolder
 
 SMALL = ["--law", "paper", "--order", "10", "--epsilon", "0.2", "--beta", "1e-3", "--washout", "60"]
 COMMANDS = [

@@ -9,7 +9,7 @@ import sys
 import pytest
 from test_cli import echobound, refused
 
-from echobound.campaign import RunFolder
+from echobound.runs.folder import RunFolder
 
 SMALL = ["--law", "paper", "--order", "6", "--networks", "20", "--beta", "1e-2", "--washout", "40", "--committee", "3"]
 COLUMNS = ["--inputs", "q3", "--outputs", "pH", "--time", "time"]

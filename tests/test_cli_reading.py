@@ -7,7 +7,7 @@ import pandas
 import pytest
 from test_cli import echobound, refused
 
-from echobound.campaign import RunFolder
+from echobound.runs.folder import RunFolder
 
 COLUMNS = ["--inputs", "q3", "--outputs", "pH"]
 SMALL = [*COLUMNS, "--law", "paper", "--order", "5", "--networks", "5", "--beta", "0.5", "--washout", "20"]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 from test_cli import echobound, refused
 
-from echobound.campaign import RunFolder
 from echobound.cli import show
 from echobound.identify import identify
 from echobound.report import run_figures, write_figures
+from echobound.runs.folder import RunFolder
 from echobound.scenario import epsilon_exact
 
 FIGURES = {"validation", "sampling", "distribution"}

@@ -6,11 +6,13 @@ import time
 import pytest
 from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fixture)
 
-from echobound.campaign import Ledger, Progress, run_campaign
-from echobound.campaign.watching import sight
+from echobound.campaign.dispatch import run_campaign
 from echobound.cli.terminal import duration, lines, standing
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
+from echobound.runs.ledger import Ledger
+from echobound.runs.progress import Progress
+from echobound.runs.status import status_of
 from echobound.scores import get_score
 
 EVENT = Progress(done=450, planned=900, best=91.234567, worst=-3.5, failures=2, seconds=10.0, fresh=45)
@@ -64,7 +66,7 @@ def test_a_running_campaign_from_another_terminal(ph_records, tmp_path):
     def hold(event):
         if event.fresh and not seen.is_set():
             seen.set()
-            looked = sight(run)
+            looked = status_of(run)
             assert looked.running
             assert looked.progress == event
             watcher.start()
@@ -75,5 +77,5 @@ def test_a_running_campaign_from_another_terminal(ph_records, tmp_path):
     watcher.join()
     assert "60/60" in shown[0]
     assert "all drawn" in shown[0]
-    assert not sight(run).running
+    assert not status_of(run).running
     assert [path.name for path in run.iterdir()] == ["ledger.sqlite"]

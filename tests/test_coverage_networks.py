@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from coverage_harness import LEVEL, NETWORKS, count_p_value, violation_counts
 
-from echobound.campaign import Ledger, run_campaign
+from echobound.campaign.dispatch import run_campaign
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
 from echobound.plants import ph_experiment
+from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
 
 CAMPAIGNS = 320

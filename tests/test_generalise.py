@@ -10,10 +10,11 @@ import pytest
 from scipy import stats
 
 from echobound import Record, Score, generalise, identify, ph_experiment
-from echobound.campaign import Experiments, RunFolder
-from echobound.campaign.generalisation import generalisation_of, settle_test
+from echobound.data.experiments import Experiments
 from echobound.errors import DamagedFile, DataError, EchoboundError, InputError, RunError
 from echobound.files import write_json
+from echobound.runs.folder import RunFolder
+from echobound.runs.opening import generalisation_of, settle_test
 from echobound.scenario import Settled
 from echobound.scores import fit, rmse
 

@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 
-from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.data.scaling import Scaling
 from echobound.errors import DamagedFile, DataError, InputError, RunError
@@ -16,6 +15,7 @@ from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import EchoStateNetwork, ReservoirLaw, paper
 from echobound.plants import ph_experiment
+from echobound.runs.folder import RunFolder
 from echobound.scores import Score, fit, get_score, register_score, rmse
 from echobound.verify import verify
 

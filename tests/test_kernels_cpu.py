@@ -11,14 +11,14 @@ from numba import njit
 from echobound.draws import draw_key, unit, words
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu import CPUKernel
+from echobound.kernels.cpu.bidiagonal import spectral_norm
 from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, gram_update, triangle_solve
-from echobound.kernels.cpu.norm import spectral_norm
 from echobound.kernels.cpu.philox import floyd, symmetric, units
 from echobound.kernels.cpu.step import tanh
 from echobound.kernels.problem import hold_out
 from echobound.network import paper
-from echobound.network.norm import spectral_norm as reference_norm
 from echobound.network.reservoir import draw_reservoir
+from echobound.network.spectral_norm import spectral_norm as reference_norm
 from echobound.scores import get_score
 
 

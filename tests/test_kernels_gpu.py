@@ -16,8 +16,8 @@ from echobound.kernels.gpu import device
 from echobound.network import ReservoirLaw, broad, paper
 from echobound.network.distribution import Choice, Uniform
 from echobound.network.law import VALUES
-from echobound.network.norm import spectral_norm
 from echobound.network.reservoir import draw_reservoir, symmetric
+from echobound.network.spectral_norm import spectral_norm
 from echobound.scores import get_score
 
 SCORES = [get_score("fit"), get_score("rmse")]

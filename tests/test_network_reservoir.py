@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echobound.network import ReservoirLaw, Uniform, draw_reservoir, paper
-from echobound.network.norm import spectral_norm
+from echobound.network.spectral_norm import spectral_norm
 
 
 @pytest.mark.parametrize("pattern", ["diagonals", "random"])

@@ -8,11 +8,11 @@ import shutil
 import numpy as np
 import pytest
 
-from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.generalise import generalise
 from echobound.identify import identify
 from echobound.plants import ph_experiment
+from echobound.runs.folder import RunFolder
 from echobound.verify import verify
 
 CHROMIUM = next(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from echobound import RunFolder, audit, identify, renew, verify
-from echobound.campaign.plan import Renewed
 from echobound.errors import InputError, RunError
 from echobound.network import draw_reservoir, paper
+from echobound.plan.plan import Renewed
 from echobound.plants import ph_experiment
 from echobound.scenario import Renewal, epsilon_exact, schema
 

@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from echobound.campaign import RunFolder
 from echobound.data import Record
 from echobound.identify import identify
 from echobound.network import respond
@@ -19,6 +18,7 @@ from echobound.plants import ph_experiment
 from echobound.report import write_page
 from echobound.report.contents import RunContents
 from echobound.report.sections import SECTIONS, again, generalisation
+from echobound.runs.folder import RunFolder
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}

@@ -32,7 +32,7 @@ from echobound.scenario import (
     Statement,
     Stopped,
 )
-from echobound.scenario.statement import ordered
+from echobound.scenario.ordering import ordered
 
 SCORES = np.random.default_rng(0).normal(85, 3, size=120)
 SCORES[[3, 50]] = np.nan

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from echobound.campaign import RunFolder
-from echobound.campaign.verification import verification_of
 from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
 from echobound.network import Choice, ReservoirLaw
+from echobound.runs.folder import RunFolder
+from echobound.runs.verification import verification_of
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}

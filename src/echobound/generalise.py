@@ -6,21 +6,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from echobound.campaign import RunFolder
-from echobound.campaign.folder import records_digest
-from echobound.campaign.generalisation import (
-    generalisation_of,
-    models_of,
-    record_once,
-    require_untouched,
-    settle_opening,
-    settle_test,
-)
-from echobound.campaign.lock import lock
 from echobound.data import Record, as_records, require_varying_outputs
+from echobound.data.experiments import records_digest
+from echobound.data.overlap import require_untouched
 from echobound.data.record import require_alike
 from echobound.errors import InputError
 from echobound.report import write_page
+from echobound.runs.folder import RunFolder
+from echobound.runs.lock import lock
+from echobound.runs.opening import generalisation_of, models_of, record_once, settle_opening, settle_test
 from echobound.scenario import Generalisation
 
 __all__ = ["generalise"]

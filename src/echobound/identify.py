@@ -16,30 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from echobound.campaign import (
-    Engine,
-    Ledger,
-    Outcome,
-    Plan,
-    Progress,
-    RunFolder,
-    certificate_of,
-    committee_outputs,
-    generalisation_of,
-    outcome_of,
-    record_once,
-    require_known,
-    rows_digest,
-    run_search,
-    settle_networks,
-    settle_stop,
-    settle_test,
-    settle_validation,
-    worker_count,
-)
-from echobound.campaign.engine import memory_gib
-from echobound.campaign.plan import Bound, Renewed
-from echobound.campaign.provenance import provenance
+from echobound.campaign.engines import Engine, require_known
+from echobound.campaign.machine import memory_gib, worker_count
+from echobound.campaign.search import run_search
 from echobound.data import Record
 from echobound.data.record import Signal
 from echobound.errors import DamagedFile, InputError
@@ -47,7 +26,17 @@ from echobound.kernels import Problem, Rows, get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, get_laws
 from echobound.network.law import Laws, Orders
+from echobound.plan.numbers import Bound, settle_networks, settle_stop
+from echobound.plan.plan import Plan, Renewed
+from echobound.plan.validation import settle_validation
 from echobound.report import write_page
+from echobound.runs.derivation import certificate_of
+from echobound.runs.folder import RunFolder
+from echobound.runs.ledger import Ledger, rows_digest
+from echobound.runs.opening import generalisation_of, record_once, settle_test
+from echobound.runs.outcome import Outcome, committee_outputs, outcome_of
+from echobound.runs.progress import Progress
+from echobound.runs.provenance import provenance
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, StoppingRule, ranking
 from echobound.scores import Score, get_score
 

@@ -7,14 +7,16 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 
-from echobound.campaign import Engine, Progress, RunFolder
-from echobound.campaign.folder import records_digest
-from echobound.campaign.plan import Renewed
-from echobound.campaign.search import stops_at_will
-from echobound.campaign.validation import settle_validation
+from echobound.campaign.engines import Engine
 from echobound.data import Record, as_records
+from echobound.data.experiments import records_digest
 from echobound.errors import InputError
 from echobound.identify import Identification, identify
+from echobound.plan.plan import Renewed
+from echobound.plan.validation import settle_validation
+from echobound.runs.derivation import stops_at_will
+from echobound.runs.folder import RunFolder
+from echobound.runs.progress import Progress
 from echobound.scenario.renewal import require_independent
 
 __all__ = ["renew"]

@@ -7,13 +7,15 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Engine, Progress, RunFolder, opened, run_campaign
-from echobound.campaign.progress import Whole
-from echobound.campaign.verification import verification_of
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.engines import Engine, opened
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError
 from echobound.kernels import get_kernel
 from echobound.report import write_page
+from echobound.runs.folder import RunFolder
+from echobound.runs.progress import Progress, TotalProgress
+from echobound.runs.verification import verification_of
 
 __all__ = ["verify"]
 
@@ -62,7 +64,7 @@ def verify(
     folder = RunFolder(run)
     direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
     total, code = len(folder.verification) // len(folder.problems) + fresh, get_kernel(kernel)
-    whole = Whole(on_progress, total * len(folder.problems), direction)
+    whole = TotalProgress(on_progress, total * len(folder.problems), direction)
     with folder.ledger(write=True) as ledger, opened(engine, workers) as crew:
         for problem in folder.problems:
             fresh_problem = problem.on(stream=VERIFICATION)

@@ -6,6 +6,6 @@ carry a claim, and of the others some that nobody could foresee.
 """
 
 from echobound.audit.auditing import audit
-from echobound.audit.outcome import Audit, Finding, detection
+from echobound.audit.findings import Audit, Finding, detection
 
 __all__ = ["Audit", "Finding", "audit", "detection"]

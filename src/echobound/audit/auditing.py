@@ -9,15 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from echobound.audit.files import Files
-from echobound.audit.generalisation import check_generalisation
+from echobound.audit.findings import Audit
 from echobound.audit.log import Log
 from echobound.audit.originals import check_originals
-from echobound.audit.outcome import Audit
+from echobound.audit.replay import check_generalisation
 from echobound.audit.retraining import Retraining
-from echobound.campaign import Engine, Progress, RunFolder, opened
+from echobound.campaign.engines import Engine, opened
 from echobound.data import Record
 from echobound.errors import InputError, RunError
 from echobound.kernels import get_kernel
+from echobound.runs.folder import RunFolder
+from echobound.runs.progress import Progress
 
 __all__ = ["audit"]
 

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from echobound.audit.log import Log
-from echobound.campaign import Experiments, Ledger, Plan, RunFolder, rows_digest
-from echobound.campaign.search import by_family, certificate_of, networks_due, search_rows, stops_at_will
+from echobound.data.experiments import Experiments
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.files import digest, jsonable, read_json
 from echobound.kernels import Problem, Rows, Status, blocks_in_turn, hold_out
 from echobound.network import Committee, EchoStateNetwork
+from echobound.plan.plan import Plan
+from echobound.runs.derivation import by_family, certificate_of, networks_due, search_rows, stops_at_will
+from echobound.runs.folder import RunFolder
+from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import Certificate, Patience, ranking
-from echobound.scenario.verification import goodness
+from echobound.scenario.ordering import goodness
 from echobound.scores import get_score
 
 __all__ = ["Draw", "Files"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from echobound.audit.outcome import Finding
+from echobound.audit.findings import Finding
 from echobound.errors import DamagedFile, EchoboundError
 
 __all__ = ["Log"]

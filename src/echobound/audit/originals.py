@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from echobound.audit.log import Log
-from echobound.campaign import Experiments
 from echobound.data import Record
+from echobound.data.experiments import Experiments
 
 __all__ = ["check_originals"]
 

@@ -12,14 +12,15 @@ import numpy as np
 
 from echobound.audit.files import NAMED, Draw, Files
 from echobound.audit.log import Log
-from echobound.campaign import Engine, Progress, evaluate_draws
-from echobound.campaign.progress import Whole
+from echobound.campaign.dispatch import evaluate_draws
+from echobound.campaign.engines import Engine
 from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Kernel, Problem, Rows, Status
 from echobound.kernels.sensitivity import TOLERANCE, compare_rows, readout_moves, relative
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, family_names
+from echobound.runs.progress import Progress, TotalProgress
 
 __all__ = ["Retraining"]
 
@@ -54,7 +55,7 @@ class Retraining:
         picked = np.random.default_rng(seed).permutation(len(others))[:count]
         chosen = claimed | {others[position] for position in picked}
         self._require_disjoint(table)
-        whole = Whole(self.on_progress, len(chosen), self.problems[0].scores[0].direction)
+        whole = TotalProgress(self.on_progress, len(chosen), self.problems[0].scores[0].direction)
         for stream, problem in product(NAMES, self.problems):
             indices = sorted(index for s, family, index in chosen if (s, family) == (stream, problem.family))
             rows = evaluate_draws(

@@ -52,8 +52,8 @@ def adapt(
     The reservoir stays as it is. Where the prediction errors show that the plant has moved, older data count for little
     from then on. The certificate does not cover the adapted model; `renew` certifies on new data.
     """
-    from echobound.campaign import RunFolder
     from echobound.network import Adaptation
+    from echobound.runs.folder import RunFolder
 
     folder = RunFolder(run)
     model, training = folder.model, folder.experiments.training

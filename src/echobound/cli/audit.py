@@ -87,7 +87,7 @@ def _originals(
     run: Path, files: list[str], inputs: str | None, outputs: str | None, **options: Any
 ) -> list[Record] | None:
     """The original files, read with the names and the sampling time of the run where nothing else is said."""
-    from echobound.campaign import Experiments
+    from echobound.data.experiments import Experiments
     from echobound.errors import RunError
 
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from echobound.campaign import Engine
+    from echobound.campaign.engines import Engine
 
 __all__ = ["Device", "EngineName", "Scheduler", "Workers", "chosen_engine"]
 
@@ -22,6 +22,6 @@ Scheduler = Annotated[
 
 def chosen_engine(engine: str, scheduler: str | None, workers: int | None) -> Engine:
     """The engine that was asked for, ready to work."""
-    from echobound.campaign import get_engine
+    from echobound.campaign.engines import get_engine
 
     return get_engine(engine, workers, scheduler)

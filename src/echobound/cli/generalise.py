@@ -53,8 +53,8 @@ def generalise(
     the same answer again, another one on the same data is refused. The second certificate is written into the run
     folder, and its page shows it.
     """
-    from echobound.campaign import RunFolder
     from echobound.generalise import generalise as run_generalise
+    from echobound.runs.folder import RunFolder
 
     records, folder = None, RunFolder(run)
     if data:

@@ -54,10 +54,10 @@ def _options(
 from echobound.cli import (  # noqa: E402
     adapt,
     audit,
+    bounds,
     generalise,
     identify,
     pages,
-    plan,
     plant,
     renew,
     reproduce,
@@ -66,7 +66,7 @@ from echobound.cli import (  # noqa: E402
     watch,
 )
 
-for module in (plan, plant, identify, simulate, runs, generalise, renew, adapt, audit, watch, pages, reproduce):
+for module in (bounds, plant, identify, simulate, runs, generalise, renew, adapt, audit, watch, pages, reproduce):
     module.register(app)
 
 

@@ -29,8 +29,8 @@ def report(
 
     Every run folder has its page already; this makes it anew after an update, or from a folder that came without it.
     """
-    from echobound.campaign import RunFolder
     from echobound.report import write_page
+    from echobound.runs.folder import RunFolder
 
     page = write_page(RunFolder(run))
     if as_json:

@@ -65,8 +65,8 @@ def renew(
     if the new data depend on the network in use (a loop closed through it): then identify with another seed. To renew
     once more, give the folder of the latest renewal.
     """
-    from echobound.campaign import RunFolder
     from echobound.renew import renew as run_renew
+    from echobound.runs.folder import RunFolder
 
     folder = RunFolder(run)
     _ = folder.certificate  # no file is read for a run that is not one, or not finished

@@ -63,8 +63,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the certificate of a run, after deriving every number of it again from the ledger."""
-    from echobound.campaign import RunFolder
-    from echobound.campaign.verification import verification_of
+    from echobound.runs.folder import RunFolder
+    from echobound.runs.verification import verification_of
 
     folder = RunFolder(run)
     certificate = folder.certificate

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.cli.terminal import console
-from echobound.scenario.statement import titled
-from echobound.scenario.verification import upward
+from echobound.scenario.words import titled, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,7 +36,7 @@ STATEMENTS = {
 
 def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
-    from echobound.campaign.outcome import NOT_COVERED
+    from echobound.runs.outcome import NOT_COVERED
 
     origins = [member.origin for member in committee.members]
     members = [certificate.position(origin["family"], origin["index"]) for origin in origins]

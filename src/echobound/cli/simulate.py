@@ -60,10 +60,10 @@ def simulate(
     If a file has the output columns too, they are fed back during the washout, and FIT and RMSE are reported;
     otherwise the simulation starts from the training mean of the outputs. Which of the two is said.
     """
-    from echobound.campaign import RunFolder
     from echobound.errors import InputError
     from echobound.files import write_whole
     from echobound.network import EchoStateNetwork
+    from echobound.runs.folder import RunFolder
 
     folder = RunFolder(run)
     if committee and model_file is not None:

@@ -16,7 +16,7 @@ from echobound.files import jsonable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from echobound.campaign import Progress
+    from echobound.runs.progress import Progress
 
 __all__ = [
     "AsJson",
@@ -116,9 +116,9 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | No
         else:
             yield lines(what)
     except KeyboardInterrupt as interrupt:
-        from echobound.campaign import Stopped
+        from echobound.campaign.interrupt import Interrupted
 
-        if isinstance(interrupt, Stopped):
+        if isinstance(interrupt, Interrupted):
             stop(str(interrupt), interrupt.code)
         raise
 

@@ -12,7 +12,7 @@ import typer
 from echobound.cli.terminal import AsJson, bar, lines, print_json, standing
 
 if TYPE_CHECKING:
-    from echobound.campaign.watching import Sight
+    from echobound.runs.status import CampaignStatus
 
 __all__ = ["register"]
 
@@ -33,9 +33,9 @@ def watch(
     It reads the ledger and nothing else, so it can be started and stopped (Ctrl-C) at any time, on the machine where
     the campaign was started. It ends with the campaign. With --json it looks once.
     """
-    from echobound.campaign.watching import sight
+    from echobound.runs.status import status_of
 
-    seen = sight(run)
+    seen = status_of(run)
     if as_json:
         print_json(_json(run, seen))
         return
@@ -48,18 +48,18 @@ def watch(
     print(f"{run}: {_words(seen)}")
 
 
-def _follow(run: Path, seen: Sight, show: Any, every: float) -> Sight:
-    from echobound.campaign.watching import sight
+def _follow(run: Path, seen: CampaignStatus, show: Any, every: float) -> CampaignStatus:
+    from echobound.runs.status import status_of
 
     while seen.running:
         if seen.progress is not None:
             show(seen.progress)
         time.sleep(every)
-        seen = sight(run)
+        seen = status_of(run)
     return seen
 
 
-def _words(seen: Sight) -> str:
+def _words(seen: CampaignStatus) -> str:
     if seen.progress is None:
         return "nothing was drawn yet"
     what = f"{standing(seen.progress)} ({seen.what})"
@@ -70,7 +70,7 @@ def _words(seen: Sight) -> str:
     return f"{what}, all drawn"
 
 
-def _json(run: Path, seen: Sight) -> dict[str, Any]:
+def _json(run: Path, seen: CampaignStatus) -> dict[str, Any]:
     event = seen.progress
     names = ("done", "planned", "best", "worst", "failures", "rate", "remaining")
     return {

@@ -13,8 +13,8 @@ except ImportError:
 
 from echobound.estimators.certified import CertifiedSearch
 from echobound.estimators.folder import SearchFolder
+from echobound.estimators.network_search import EchoStateSearch
 from echobound.estimators.random_states import draw_estimator
 from echobound.estimators.regressor import EchoStateRegressor
-from echobound.estimators.search import EchoStateSearch
 
 __all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch", "SearchFolder", "draw_estimator"]

@@ -15,19 +15,19 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from echobound.campaign import Ledger, rows_digest
-from echobound.campaign.plan import Bound
-from echobound.campaign.provenance import provenance
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.experiments import seed_of
 from echobound.estimators.folder import SearchFolder, certificate_of
+from echobound.estimators.network_search import best_of, results_of
 from echobound.estimators.plan import SearchPlan, described, packages_of, parameters_of, settle, shown
 from echobound.estimators.random_states import drawn_parameters
-from echobound.estimators.search import best_of, results_of
 from echobound.estimators.trials import Trials, require_same, run_trials
 from echobound.kernels.base import Status
 from echobound.kernels.blas import one_blas_thread
+from echobound.plan.numbers import Bound
+from echobound.runs.ledger import Ledger, rows_digest
+from echobound.runs.provenance import provenance
 from echobound.scenario import StoppingRule
 
 __all__ = ["CertifiedSearch"]

@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Ledger, rows_digest
-from echobound.campaign.folder import make_folder
-from echobound.campaign.search import networks_due, statements_of
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.estimators.plan import SearchPlan
 from echobound.files import read_json, write_json
 from echobound.kernels.base import Rows
+from echobound.runs.derivation import networks_due, statements_of
+from echobound.runs.folder import make_folder
+from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import Certificate, certify
 from echobound.scores import Score
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from echobound.campaign import settle_networks, settle_stop
-from echobound.campaign.plan import Bound, require_covered
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
+from echobound.plan.numbers import Bound, settle_networks, settle_stop
+from echobound.plan.plan import require_covered
 from echobound.scenario import Statement, StoppingRule
 
 __all__ = ["SearchPlan", "content_of", "described", "packages_of", "parameters_of", "settle", "shown"]

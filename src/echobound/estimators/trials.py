@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from echobound.campaign import Ledger
-from echobound.campaign.provenance import here
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.folder import draws_of
@@ -23,6 +21,8 @@ from echobound.estimators.random_states import with_states
 from echobound.files import digest
 from echobound.kernels.base import Rows, Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
+from echobound.runs.ledger import Ledger
+from echobound.runs.provenance import here
 
 __all__ = ["Trials", "require_same", "run_trials"]
 

@@ -67,6 +67,6 @@ def compiled_dynamics() -> Dynamics:
     >>> bool(abs(fast.y - model.simulate(validation).y).max() < 1e-9)
     True
     """
-    from echobound.kernels.cpu import dynamics
+    from echobound.kernels.cpu import simulation
 
-    return dynamics
+    return simulation

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from echobound.draws import Words, draw_key, unit, words
 from echobound.network.law import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, VALUES, Hyperparameters, ReservoirLaw
-from echobound.network.norm import spectral_norm
+from echobound.network.spectral_norm import spectral_norm
 
 __all__ = ["Reservoir", "draw_reservoir", "leak_rates"]
 

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.campaign.folder import RunFolder
-from echobound.campaign.generalisation import episodes_of
-from echobound.campaign.outcome import committee_outputs
-from echobound.campaign.plan import Plan
-from echobound.campaign.verification import verification_of
 from echobound.data.record import Record, Signal
 from echobound.kernels import compiled_dynamics, get_kernel
 from echobound.kernels.base import Rows
 from echobound.kernels.training import scored_outputs
 from echobound.network import Committee, EchoStateNetwork, respond
+from echobound.plan.plan import Plan
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
+from echobound.runs.folder import RunFolder
+from echobound.runs.opening import episodes_of
+from echobound.runs.outcome import committee_outputs
+from echobound.runs.verification import verification_of
 from echobound.scenario import Certificate, DistributionBand, Families, Gain, Generalisation, learning_curve
-from echobound.scenario.verification import Case
+from echobound.scenario.ordering import Case
 from echobound.scores import Score, get_score, mean_summary, summary
 
 __all__ = ["Response", "RunContents"]

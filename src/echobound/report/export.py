@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from echobound.campaign.folder import RunFolder
 from echobound.errors import InputError, RunError
 from echobound.files import write_whole
 from echobound.report.contents import RunContents
 from echobound.report.figures import STYLE
 from echobound.report.sections import SECTIONS
+from echobound.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

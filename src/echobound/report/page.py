@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from echobound.campaign.folder import RunFolder
 from echobound.files import write_whole
 from echobound.report.contents import RunContents
 from echobound.report.sections import SECTIONS, Drawing
-from echobound.scenario.verification import upward
+from echobound.runs.folder import RunFolder
+from echobound.scenario.words import upward
 
 if TYPE_CHECKING:
     from jinja2 import Environment

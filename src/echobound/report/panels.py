@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.scenario.verification import Case, violates
+from echobound.scenario.ordering import Case, violates
 from echobound.scores import Direction
 
 __all__ = ["EpisodePanel", "FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]

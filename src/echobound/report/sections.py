@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echobound.campaign.outcome import NOT_COVERED
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel, thinned
+from echobound.runs.outcome import NOT_COVERED
 from echobound.scenario.generalisation import CALLED
 from echobound.scores import get_score
 

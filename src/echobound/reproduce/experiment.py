@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign import Engine, Ledger, Progress, opened, run_campaign
-from echobound.campaign.folder import make_folder
-from echobound.campaign.progress import Whole
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.engines import Engine, opened
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json, write_whole
@@ -20,8 +19,11 @@ from echobound.network import paper
 from echobound.report import ScorePanel, networks_figure, outputs_figure
 from echobound.reproduce.data import RULE, PaperData, default_data_seed, paper_data
 from echobound.reproduce.table import PAPER, PAPER_ORDERS
+from echobound.runs.folder import make_folder
+from echobound.runs.ledger import Ledger
+from echobound.runs.progress import Progress, TotalProgress
 from echobound.scenario import count_violations, select, verify_counts
-from echobound.scenario.verification import Case
+from echobound.scenario.ordering import Case
 from echobound.scores import Direction, get_score
 
 __all__ = ["OrderResult", "Outcome", "reproduce_paper"]
@@ -132,7 +134,7 @@ def reproduce_paper(
     plan = _start(path, data, {"orders": list(orders), "networks": networks, "fresh": fresh, "seed": seed})
     search: dict[int, Rows] = {}
     tests: dict[int, Rows] = {}
-    whole = Whole(on_progress, len(orders) * (networks + fresh), measure[0].direction)
+    whole = TotalProgress(on_progress, len(orders) * (networks + fresh), measure[0].direction)
     with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger, opened(engine, workers) as crew:
         for n in sorted(orders, reverse=True):  # the long ones first: what is left is then never underestimated
             for stream, size, table in ((SEARCH, networks, search), (VERIFICATION, fresh, tests)):

@@ -25,6 +25,7 @@ from echobound.scenario.certificate import Certificate, WorstCase, certify, sche
 from echobound.scenario.criterion import Criterion
 from echobound.scenario.ends import BothEnds, QuantileInterval, epsilon_both, miss_both, networks_both
 from echobound.scenario.episodes import ConformalBand, ErrorLimit, FailureRate, MeanLoss, blocks
+from echobound.scenario.fresh import Divergence, Verification, verify_counts, verify_divergence
 from echobound.scenario.gain import (
     Gain,
     beaten_probability,
@@ -35,9 +36,9 @@ from echobound.scenario.gain import (
 )
 from echobound.scenario.generalisation import Generalisation, Seen, Settled
 from echobound.scenario.optimism import Optimism, expected_optimism, mean_of_best
+from echobound.scenario.ordering import count_violations, ranking, select
 from echobound.scenario.removal import Removal, most_discarded
 from echobound.scenario.renewal import Renewal
-from echobound.scenario.selection import ranking, select
 from echobound.scenario.several import (
     Families,
     JointScores,
@@ -58,7 +59,6 @@ from echobound.scenario.stopping import (
     peeking_probability,
     stopping_rule,
 )
-from echobound.scenario.verification import Divergence, Verification, count_violations, verify_counts, verify_divergence
 from echobound.scenario.violation import ViolationLaw
 
 __all__ = [

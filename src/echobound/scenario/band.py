@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored, where
-from echobound.scenario.verification import Case, goodness, upward
+from echobound.scenario.ordering import Case, goodness, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring
+from echobound.scenario.words import beyond, scored, upward, where
 
 __all__ = [
     "DistributionBand",

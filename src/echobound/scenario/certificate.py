@@ -20,11 +20,10 @@ from echobound.scenario.bounds import (
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.selection import select
+from echobound.scenario.ordering import goodness, select
+from echobound.scenario.sentences import not_stated_of, statement_of, worst_of
 from echobound.scenario.statement import Statement, digest_of
 from echobound.scenario.stopping import Stopped, StoppingRule
-from echobound.scenario.verification import goodness
-from echobound.scenario.wording import not_stated_of, statement_of, worst_of
 
 __all__ = ["Certificate", "WorstCase", "certify", "schema"]
 

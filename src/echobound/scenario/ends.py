@@ -24,8 +24,9 @@ from echobound.scenario.bounds import (
     epsilon_exact,
     least_float,
 )
-from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
-from echobound.scenario.verification import downward, upward
+from echobound.scenario.ordering import ordered
+from echobound.scenario.statement import ScoreStatement, Scoring
+from echobound.scenario.words import beyond, downward, scored, upward
 
 __all__ = ["BothEnds", "QuantileInterval", "epsilon_both", "miss_both", "networks_both"]
 

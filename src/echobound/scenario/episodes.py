@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, as_probability, epsilon_exact
 from echobound.scenario.statement import Statement
-from echobound.scenario.verification import confidence, upward
+from echobound.scenario.words import confidence, upward
 
 __all__ = [
     "ConformalBand",

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, epsilon_exact
-from echobound.scenario.statement import Scoring, Statement, titled
-from echobound.scenario.verification import goodness
+from echobound.scenario.ordering import goodness
+from echobound.scenario.statement import Scoring, Statement
+from echobound.scenario.words import titled
 
 __all__ = [
     "Gain",

@@ -26,7 +26,7 @@ from echobound.scenario.criterion import Criterion
 from echobound.scenario.episodes import ConformalBand, EpisodeStatement, ErrorLimit, FailureRate
 from echobound.scenario.optimism import Optimism
 from echobound.scenario.statement import Statement, digest_of
-from echobound.scenario.verification import confidence, upward
+from echobound.scenario.words import confidence, upward
 
 __all__ = ["Generalisation", "Seen", "Settled"]
 

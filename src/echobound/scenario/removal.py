@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, epsilon_exact, networks_exact
-from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored, where
-from echobound.scenario.verification import Case, upward
+from echobound.scenario.ordering import Case, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring
+from echobound.scenario.words import beyond, scored, upward, where
 
 __all__ = ["Removal", "most_discarded"]
 

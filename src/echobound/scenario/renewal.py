@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.statement import ScoreStatement, Scoring, beyond, ordered, scored
-from echobound.scenario.verification import upward
+from echobound.scenario.ordering import ordered
+from echobound.scenario.statement import ScoreStatement, Scoring
+from echobound.scenario.words import beyond, scored, upward
 
 __all__ = ["Renewal", "require_independent"]
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, as_probability, epsilon_exact, networks_exact
-from echobound.scenario.selection import select
-from echobound.scenario.statement import ScoreStatement, Scoring, Statement, ordered, titled
-from echobound.scenario.verification import confidence, downward, upward
+from echobound.scenario.ordering import ordered, select
+from echobound.scenario.statement import ScoreStatement, Scoring, Statement
+from echobound.scenario.words import confidence, downward, titled, upward
 
 __all__ = ["Families", "JointScores", "networks_families", "networks_joint", "networks_separate", "spent_beta"]
 

@@ -14,16 +14,14 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypedDict, Union, get_args, get_origin, get_type_hints
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any, ClassVar, Literal, TypedDict, Union, get_args, get_origin, get_type_hints
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import as_probability
-from echobound.scenario.verification import Case, confidence, downward, goodness, upward
+from echobound.scenario.ordering import goodness
+from echobound.scenario.words import confidence
 
-__all__ = ["ScoreStatement", "Scoring", "Statement", "beyond", "digest_of", "ordered", "scored", "titled", "where"]
+__all__ = ["ScoreStatement", "Scoring", "Statement", "digest_of"]
 
 
 class Scoring(TypedDict, total=False):
@@ -149,77 +147,6 @@ class ScoreStatement(Statement):
             "horizon": self.horizon,
             "blocks": self.blocks,
         }
-
-
-def ordered(
-    scores: ArrayLike, direction: Literal["max", "min"] = "max", case: Case = "best"
-) -> tuple[list[int], list[float | None]]:
-    """Networks from the best to the worst (or back), the lowest index first among equals: indices and scores.
-
-    The score of a diverged network is None.
-
-    Examples
-    --------
-    >>> ordered([1.0, 3.0, float("nan"), 3.0], "max")
-    ([1, 3, 0, 2], [3.0, 3.0, 1.0, None])
-    """
-    if case not in ("best", "worst"):
-        raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
-    order = np.argsort(-values if case == "best" else values, kind="stable")
-    sign = 1.0 if direction == "max" else -1.0
-    return order.tolist(), [_plain(value) for value in (sign * values[order]).tolist()]
-
-
-class Scored(Protocol):
-    """Whatever says what was scored: a certificate, a statement."""
-
-    @property
-    def score(self) -> str: ...
-    @property
-    def direction(self) -> Literal["max", "min"]: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def horizon(self) -> int | None: ...
-    @property
-    def blocks(self) -> int | None: ...
-
-
-def titled(score: str) -> str:
-    """A score as it is called in a sentence.
-
-    Examples
-    --------
-    >>> titled("fit"), titled("peak"), titled("my own")
-    ('FIT', 'peak error', 'my own')
-    """
-    return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
-
-
-def scored(draft: Scored) -> str:
-    """As in "a FIT", "a mean FIT": what was scored."""
-    name = titled(draft.score)
-    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
-    if draft.blocks is not None:
-        return f"a mean {name}{ahead}"
-    return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
-
-
-def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
-    """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
-    above = (draft.direction == "max") == best
-    value = (upward if above else downward)(math.nan if threshold is None else threshold)
-    return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
-
-
-def where(draft: Scored) -> str:
-    """As in "on these validation data"."""
-    if draft.blocks is None:
-        return "on these validation data"
-    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:

@@ -26,8 +26,9 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.statement import ScoreStatement, Scoring, Statement, beyond, ordered, scored, where
-from echobound.scenario.verification import confidence, goodness, upward
+from echobound.scenario.ordering import goodness, ordered
+from echobound.scenario.statement import ScoreStatement, Scoring, Statement
+from echobound.scenario.words import beyond, confidence, scored, upward, where
 
 __all__ = [
     "Anytime",

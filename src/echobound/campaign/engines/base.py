@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from echobound.campaign.provenance import Place, here
 from echobound.kernels.base import Kernel, Rows
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
+from echobound.runs.provenance import Place, here
 
 __all__ = ["Engine", "Job", "Report", "is_parallel"]
 

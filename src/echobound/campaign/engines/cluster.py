@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from echobound.campaign.cores import worker_count
 from echobound.campaign.engines.base import Engine, Job, Report
 from echobound.campaign.engines.executors import pack
-from echobound.campaign.provenance import require_same_versions
+from echobound.campaign.machine import worker_count
 from echobound.errors import MissingExtra, RunError
+from echobound.runs.provenance import require_same_versions
 
 __all__ = ["Dask"]
 

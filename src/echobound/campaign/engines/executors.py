@@ -14,8 +14,8 @@ from contextlib import suppress
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
-from echobound.campaign.cores import usable_cores, worker_count
 from echobound.campaign.engines.base import Engine, Job, Report
+from echobound.campaign.machine import usable_cores, worker_count
 from echobound.errors import InputError, RunError
 
 __all__ = ["AnyExecutor", "Processes", "pack"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from echobound.campaign.cores import worker_count
 from echobound.campaign.engines.base import Engine, Job, Report, is_parallel
+from echobound.campaign.machine import worker_count
 
 __all__ = ["Threads"]
 

@@ -23,10 +23,10 @@ from echobound.network.readout import minimum_norm
 from echobound.network.reservoir import leak_rates
 
 with cached_beside_sources():
+    from echobound.kernels.cpu.bidiagonal import spectral_norm
     from echobound.kernels.cpu.fortran import ADDRESSES
-    from echobound.kernels.cpu.norm import spectral_norm
     from echobound.kernels.cpu.philox import floyd, symmetric, units
-    from echobound.kernels.cpu.stages import Sees, free_run, gram, predict, regression_rows, ridge_readout
+    from echobound.kernels.cpu.stages import ReadoutInputs, free_run, gram, predict, regression_rows, ridge_readout
     from echobound.kernels.cpu.step import Net, rest
 
 __all__ = ["CPUKernel"]
@@ -75,7 +75,7 @@ class CPUKernel(TrialKernel):
             key = problem.key(index)
             hyper = problem.law.settle(key)
             net = _draw(problem, key, hyper)
-            sees = Sees(hyper.input_delays, hyper.present_input, hyper.output_delays, hyper.constant)
+            sees = ReadoutInputs(hyper.input_delays, hyper.present_input, hyper.output_delays, hyper.constant)
             used = list(problem.law.ridges)
             readouts, outputs = [], []
             for number, fold in enumerate(problem.folds):
@@ -121,7 +121,7 @@ def _train(
     problem: Problem,
     hyper: Hyperparameters,
     net: Net,
-    sees: Sees,
+    sees: ReadoutInputs,
     fold: Fold,
     data: FoldData,
     fed: Sequence[Signal],
@@ -148,7 +148,7 @@ def _train(
 
 
 def _triangle(
-    problem: Problem, net: Net, sees: Sees, fold: Fold, data: FoldData, fed: Sequence[Signal], p: int
+    problem: Problem, net: Net, sees: ReadoutInputs, fold: Fold, data: FoldData, fed: Sequence[Signal], p: int
 ) -> Matrix:
     """Triangle R of the QR factorisation of [Phi, Y], block after block."""
     width = p + problem.outputs
@@ -164,7 +164,7 @@ def _triangle(
     return triangle
 
 
-def _simulate(problem: Problem, net: Net, sees: Sees, readouts: Matrix, fold: Fold, data: FoldData) -> Matrix:
+def _simulate(problem: Problem, net: Net, sees: ReadoutInputs, readouts: Matrix, fold: Fold, data: FoldData) -> Matrix:
     """Outputs (ridge, time, output) on the scored segments of a fold, in the data's own units."""
     parts = []
     for segment, (u, y) in zip(fold.scored, data.scored, strict=True):

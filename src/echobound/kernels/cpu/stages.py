@@ -10,10 +10,10 @@ from numba import njit, uint64
 from echobound.kernels.cpu.fortran import cholesky, gram_update, triangle_solve
 from echobound.kernels.cpu.step import OPTIONS, advance, bare, bare_net, rest, row_dot
 
-__all__ = ["Sees", "free_run", "gram", "predict", "regression_rows", "ridge_readout"]
+__all__ = ["ReadoutInputs", "free_run", "gram", "predict", "regression_rows", "ridge_readout"]
 
 
-class Sees(NamedTuple):
+class ReadoutInputs(NamedTuple):
     """What the readout sees besides the state."""
 
     input_delays: int

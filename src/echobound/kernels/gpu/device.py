@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from echobound.errors import InputError, MissingExtra
-from echobound.network.norm import CHECK_EVERY, SETTLED
+from echobound.network.spectral_norm import CHECK_EVERY, SETTLED
 
 __all__ = ["Lane", "compiled", "cupy", "free_bytes", "gpu_problem", "lanes", "launch", "require_gpu", "shared_bytes"]
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Stopped", "asked_to_stop"]
+__all__ = ["Interrupted", "asked_to_stop"]
 
 
-class Stopped(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """A campaign was stopped by a signal, after the blocks in hand.
 
     Parameters
@@ -24,7 +24,7 @@ class Stopped(KeyboardInterrupt):
 
     Examples
     --------
-    >>> Stopped(signal.SIGTERM, "stopped").code
+    >>> Interrupted(signal.SIGTERM, "stopped").code
     143
     """
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from echobound.campaign import settle_validation
 from echobound.data import Record
 from echobound.errors import DataError, InputError
 from echobound.network import paper
+from echobound.plan.validation import settle_validation
 from echobound.scores import get_score
 
 

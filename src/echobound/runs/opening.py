@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from echobound.campaign.folder import RunFolder, records_digest
+from echobound.runs.folder import RunFolder
+from echobound.data.experiments import records_digest
 from echobound.data.record import Record, Signal
+from echobound.data.overlap import require_distinct
 from echobound.errors import DataError, InputError
 from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
@@ -24,8 +26,6 @@ __all__ = [
     "generalisation_of",
     "models_of",
     "record_once",
-    "require_distinct",
-    "require_untouched",
     "settle_opening",
     "settle_test",
 ]
@@ -222,40 +222,3 @@ def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Recor
 def _said(settled: Settled) -> str:
     parts = {name: value for name, value in settled.to_dict().items() if value not in (None, 0)}
     return ", ".join(f"{name} {value}" for name, value in parts.items())
-
-
-def require_distinct(test: Sequence[Record]) -> None:
-    """Refuse test records that are there twice: an episode counts once.
-
-    Examples
-    --------
-    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0], name="monday")
-    >>> require_distinct([one, one])
-    Traceback (most recent call last):
-        ...
-    echobound.errors.DataError: test records 1 (monday) and 2 (monday) are the same data: give each episode once
-    """
-    first: dict[str, int] = {}
-    for number, record in enumerate(test, start=1):
-        before = first.setdefault(record.digest, number)
-        if before < number:
-            names = f"{before} ({test[before - 1].name}) and {number} ({record.name})"
-            raise DataError(f"test records {names} are the same data: give each episode once")
-
-
-def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
-    """Refuse test records that are among the data the models were made from, or contain or are contained in them."""
-    for record in test:
-        for role, other in used:
-            if _within(record, other) or _within(other, record):
-                raise DataError(
-                    f"{record.name} is among the {role} data of this run: a second certificate needs data that nothing"
-                    " was chosen by"
-                )
-
-
-def _within(part: Record, whole: Record) -> bool:
-    if len(part) > len(whole) or (part.inputs, part.outputs) != (whole.inputs, whole.outputs):
-        return False
-    small, large = (np.ascontiguousarray(np.concatenate([r.u, r.y], axis=1)) for r in (part, whole))
-    return large.tobytes().find(small.tobytes()) >= 0

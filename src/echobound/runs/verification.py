@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.campaign.folder import RunFolder
-from echobound.campaign.search import stops_at_will
+from echobound.runs.folder import RunFolder
+from echobound.runs.derivation import stops_at_will
 from echobound.scenario import count_violations, verify_counts, verify_divergence
 from echobound.scenario.bounds import Probability, as_probability
-from echobound.scenario.verification import Case, goodness, upward
+from echobound.scenario.ordering import Case, goodness
+from echobound.scenario.words import upward
 
 __all__ = ["verification_of"]
 

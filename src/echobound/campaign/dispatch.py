@@ -11,17 +11,17 @@ from dataclasses import asdict
 
 import numpy as np
 
-from echobound.campaign.blocks import Blocks
-from echobound.campaign.cores import memory_gib, usable_cores, worker_count
+from echobound.campaign.batches import Batches
 from echobound.campaign.engines import Engine, Job, Report, opened
-from echobound.campaign.ledger import Ledger
-from echobound.campaign.progress import Progress
-from echobound.campaign.provenance import require_same_versions
-from echobound.campaign.stop import Stopped, asked_to_stop
+from echobound.campaign.interrupt import Interrupted, asked_to_stop
+from echobound.campaign.machine import memory_gib, usable_cores, worker_count
 from echobound.errors import RunError
 from echobound.kernels.base import Kernel, Rows, Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
+from echobound.runs.ledger import Ledger
+from echobound.runs.progress import Progress
+from echobound.runs.provenance import require_same_versions
 
 __all__ = ["Progress", "evaluate_draws", "memory_gib", "run_campaign", "usable_cores", "worker_count"]
 
@@ -44,8 +44,8 @@ def run_campaign(
     """Evaluate the draws that the ledger does not have yet, and return the rows of all, in the order of their index.
 
     The result does not depend on `workers`, `block` or `engine`. Rows go to the ledger as blocks end. A signal (SIGINT,
-    SIGTERM) lets the blocks in hand end and raises `Stopped`; a process that is killed loses them. Either way the same
-    call goes on from there.
+    SIGTERM) lets the blocks in hand end and raises `Interrupted`; a process that is killed loses them. Either way the
+    same call goes on from there.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def run_campaign(
     ledger
         Where rows are, and go.
     workers, block
-        Blocks evaluated at the same time, and their size; cores, and about a second, if not given.
+        Batches evaluated at the same time, and their size; cores, and about a second, if not given.
     engine
         By name (then it is closed at the end), an executor, or an engine; see `get_engine`.
     on_progress
@@ -64,7 +64,7 @@ def run_campaign(
     progress = ledger.begin(indices, problem.scores[0].direction, stream, family)
     todo = progress.planned - progress.done
     tell = on_progress or (lambda _: None)
-    blocks = Blocks(ledger.missing(indices, stream, family), todo, block, kernel)
+    blocks = Batches(ledger.missing(indices, stream, family), todo, block, kernel)
     # Entered first: in threads, only the one that limits BLAS may be able to restore it.
     with one_blas_thread(), asked_to_stop() as asked:
         with opened(engine, workers) as crew:
@@ -76,7 +76,7 @@ def run_campaign(
                     tell(ledger.progress(stream, family))
         signum = asked()
         if signum is not None:
-            raise Stopped(signum, _how_to_go_on(signum, ledger, ledger.progress(stream, family)))
+            raise Interrupted(signum, _how_to_go_on(signum, ledger, ledger.progress(stream, family)))
     return ledger.rows(stream, family, indices)
 
 
@@ -91,7 +91,7 @@ def evaluate_draws(
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Rows:
     """Evaluate some draws without a ledger, and return their rows in the order of their index."""
-    blocks, rows = Blocks(iter(indices), len(indices), block, kernel), np.zeros(0, row_dtype(len(problem.scores)))
+    blocks, rows = Batches(iter(indices), len(indices), block, kernel), np.zeros(0, row_dtype(len(problem.scores)))
     start, sign = time.monotonic(), 1.0 if problem.scores[0].direction == "max" else -1.0
     with one_blas_thread(), asked_to_stop() as asked:
         with opened(engine, workers) as crew:
@@ -114,11 +114,13 @@ def evaluate_draws(
                     )
         signum = asked()
         if signum is not None:
-            raise Stopped(signum, f"stopped by {signal.Signals(signum).name}: start again to have all of them trained")
+            raise Interrupted(
+                signum, f"stopped by {signal.Signals(signum).name}: start again to have all of them trained"
+            )
     return rows[np.argsort(rows["index"])]
 
 
-def _reports(crew: Engine, blocks: Blocks, asked: Callable[[], int | None]) -> Iterator[Report]:
+def _reports(crew: Engine, blocks: Batches, asked: Callable[[], int | None]) -> Iterator[Report]:
     """Reports of blocks as they end; a bounded number is submitted, and none any more once asked to stop."""
     pending: dict[Future[Report], list[int]] = {}
     again: deque[list[int]] = deque()

@@ -47,9 +47,9 @@ def predictions(
     return np.asarray(out[0])
 
 
-def _sees(reservoir: Reservoir) -> stages.Sees:
+def _sees(reservoir: Reservoir) -> stages.ReadoutInputs:
     hyper = reservoir.hyper
-    return stages.Sees(hyper.input_delays, hyper.present_input, hyper.output_delays, hyper.constant)
+    return stages.ReadoutInputs(hyper.input_delays, hyper.present_input, hyper.output_delays, hyper.constant)
 
 
 def _net(reservoir: Reservoir) -> Net:

@@ -3,10 +3,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from echobound.campaign import Ledger, rows_digest
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, RunError
 from echobound.kernels import row_dtype
+from echobound.runs.ledger import Ledger, rows_digest
 
 
 def some_rows(indices, stream=0, family=0, seed=0):

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from echobound.campaign.plan import Bound
 from echobound.data import Record, split
 from echobound.errors import InputError
 from echobound.estimators.experiments import in_time_order, records_of, seed_of, washout_of
 from echobound.estimators.regressor import EchoStateRegressor
 from echobound.identify import identify
 from echobound.network import ReservoirLaw
+from echobound.plan.numbers import Bound
 from echobound.scenario import StoppingRule
 from echobound.scores import get_score
 

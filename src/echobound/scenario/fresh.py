@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import Literal
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, epsilon_exact
+from echobound.scenario.ordering import Case
+from echobound.scenario.words import confidence, upward
 
 __all__ = [
     "Divergence",
     "Verification",
-    "count_violations",
-    "downward",
-    "upward",
     "verify_counts",
     "verify_divergence",
-    "violates",
 ]
-
-Case = Literal["best", "worst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,84 +180,3 @@ def _at_least(networks: int, fresh: int, violations: int, rank: int) -> Fraction
     top = violations + rank - 1
     ways = sum(math.comb(networks, i) * math.comb(fresh, top - i) for i in range(rank) if top >= i)
     return Fraction(ways, math.comb(networks + fresh, top)) if top <= networks + fresh else Fraction(0)
-
-
-def upward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded up: words must not promise more than the number does.
-
-    Examples
-    --------
-    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001)
-    ('0.0246797', '0.05', '-1')
-    """
-    return _rounded(value, digits, ROUND_CEILING)
-
-
-def downward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded down.
-
-    Examples
-    --------
-    >>> downward(0.0534819), downward(-1.00000001)
-    ('0.0534819', '-1.00001')
-    """
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    number = Decimal(repr(float(value)))
-    if number:
-        number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
-    return f"{float(number):.{digits}g}"
-
-
-def confidence(beta: Probability) -> str:
-    """Beta as it is written after "1 -"."""
-    return beta if isinstance(beta, str) else f"{beta:g}"
-
-
-def count_violations(
-    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
-) -> tuple[int, int]:
-    """Number of scores strictly beyond a threshold, and exactly on it.
-
-    NaN and None stand for a diverged network, the worst of all.
-
-    Examples
-    --------
-    >>> count_violations([1.0, 2.0, 3.0, 3.0], threshold=2.0, direction="max", case="best")
-    (2, 1)
-    >>> count_violations([1.0, float("nan")], threshold=0.5, direction="min", case="worst")
-    (2, 0)
-    """
-    limit = math.nan if threshold is None else threshold
-    ties = goodness(scores, direction) == goodness([limit], direction)
-    return int(violates(scores, threshold, direction, case).sum()), int(ties.sum())
-
-
-def violates(
-    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
-) -> NDArray[np.bool_]:
-    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
-
-    Examples
-    --------
-    >>> violates([1.0, 2.0, float("nan")], threshold=2.0, direction="max", case="worst").tolist()
-    [True, False, True]
-    """
-    if case not in ("best", "worst"):
-        raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
-    values = goodness(scores, direction)
-    limit = goodness([math.nan if threshold is None else threshold], direction)
-    return np.asarray(values > limit if case == "best" else values < limit)
-
-
-def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
-    """Scores turned so that larger is better; one that is not finite belongs to a network that diverged: -inf."""
-    if direction not in ("max", "min"):
-        raise InputError(f"the direction of a score must be 'max' or 'min', got {direction!r}")
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"scores must be numbers: {error}") from None
-    return np.where(np.isfinite(values), values if direction == "max" else -values, -np.inf)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.statement import beyond, scored, where
-from echobound.scenario.verification import upward
+from echobound.scenario.words import beyond, scored, upward, where
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 
-from echobound.campaign import Ledger, Progress, run_campaign
+from echobound.campaign.dispatch import run_campaign
 from echobound.errors import InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import broad
+from echobound.runs.ledger import Ledger
+from echobound.runs.progress import Progress
 from echobound.scores import get_score
 
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from echobound.campaign.ledger import look
-from echobound.campaign.lock import holder
-from echobound.campaign.progress import Progress
+from echobound.runs.ledger import look
+from echobound.runs.lock import holder
+from echobound.runs.progress import Progress
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import RunError
 
-__all__ = ["Sight", "sight"]
+__all__ = ["CampaignStatus", "status_of"]
 
 STREAMS = {SEARCH: "search", VERIFICATION: "fresh networks"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class CampaignStatus:
     """What can be seen of a campaign.
 
     Parameters
@@ -41,17 +41,17 @@ class Sight:
         return bool(self.holder)
 
 
-def sight(folder: Path) -> Sight:
+def status_of(folder: Path) -> CampaignStatus:
     """Look at a run folder, without disturbing whoever writes there."""
     path = folder / "ledger.sqlite"
     writes = holder(folder) or {}
     if not path.exists():
         if not writes and not (folder / "plan.json").exists():
             raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")
-        return Sight(None, "", writes)
+        return CampaignStatus(None, "", writes)
     found = look(path)
     if found is None:
-        return Sight(None, "", writes)
+        return CampaignStatus(None, "", writes)
     stream, family, progress = found
     what = STREAMS.get(stream, f"stream {stream}")
-    return Sight(progress, f"{what}, family {family}" if family else what, writes)
+    return CampaignStatus(progress, f"{what}, family {family}" if family else what, writes)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from echobound.campaign.lock import lock
-from echobound.campaign.progress import Progress
-from echobound.campaign.provenance import Place
+from echobound.runs.lock import lock
+from echobound.runs.progress import Progress
+from echobound.runs.provenance import Place
 from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest

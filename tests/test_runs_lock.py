@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from echobound.campaign.lock import NAME, holder, lock
 from echobound.errors import RunError
+from echobound.runs.lock import NAME, holder, lock
 
 
 def test_the_holder_is_named_and_the_file_goes_with_it(tmp_path):
@@ -26,7 +26,7 @@ def test_the_holder_is_named_and_the_file_goes_with_it(tmp_path):
 
 def test_what_a_killed_process_left_locks_nothing(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from echobound.campaign.lock import lock;"
+        "import os, sys; from pathlib import Path; from echobound.runs.lock import lock;"
         "lock(Path(sys.argv[1])); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9

@@ -1,4 +1,4 @@
-"""Blocks of about a second, cut without losing or doubling an index."""
+"""Batches of about a second, cut without losing or doubling an index."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echobound.campaign.blocks import Blocks
+from echobound.campaign.batches import Batches
 from echobound.errors import InputError
 
 
@@ -17,7 +17,7 @@ from echobound.errors import InputError
     size=st.none() | st.integers(1, 500),
 )
 def test_every_index_is_handed_out_once_whatever_is_measured(todo, workers, seconds, size):
-    blocks, found, times = Blocks(iter(range(todo)), todo, size), [], itertools.cycle(seconds)
+    blocks, found, times = Batches(iter(range(todo)), todo, size), [], itertools.cycle(seconds)
     while blocks.left:
         block = blocks.cut(workers)
         assert 1 <= len(block) <= (size or todo)
@@ -27,7 +27,7 @@ def test_every_index_is_handed_out_once_whatever_is_measured(todo, workers, seco
 
 
 def test_blocks_take_about_a_second_and_the_last_ones_less():
-    blocks, sizes = Blocks(iter(range(100_000)), 100_000), []
+    blocks, sizes = Batches(iter(range(100_000)), 100_000), []
     while blocks.left:
         sizes.append(len(blocks.cut(workers=4)))
         blocks.took(sizes[-1], 0.004 * sizes[-1])
@@ -38,20 +38,20 @@ def test_blocks_take_about_a_second_and_the_last_ones_less():
 
 
 def test_many_workers_get_longer_blocks():
-    blocks = Blocks(iter(range(10**8)), 10**8)
+    blocks = Batches(iter(range(10**8)), 10**8)
     blocks.took(networks=100, seconds=0.1)
     assert [len(blocks.cut(workers)) for workers in (1, 100, 1000)] == [1000, 1000, 10_000]
 
 
 def test_slow_networks_go_one_by_one():
-    blocks = Blocks(iter(range(1000)), 1000)
+    blocks = Batches(iter(range(1000)), 1000)
     blocks.took(networks=2, seconds=30.0)
     assert len(blocks.cut(workers=1)) == 1
 
 
 def test_a_slow_start_is_forgotten():
     """The first blocks wait for compiled code to be loaded."""
-    blocks = Blocks(iter(range(10**6)), 10**6)
+    blocks = Batches(iter(range(10**6)), 10**6)
     blocks.took(networks=8, seconds=10.0)
     for _ in range(30):
         blocks.took(len(block := blocks.cut(workers=1)), 0.01 * len(block))
@@ -62,10 +62,10 @@ def test_a_kernel_has_its_own_size_and_the_caller_the_last_word():
     class Device:
         name, block = "device", 4096
 
-    assert len(Blocks(iter(range(10_000)), 10_000, kernel=Device()).cut(workers=8)) == 4096
-    assert len(Blocks(iter(range(10_000)), 10_000, 7, Device()).cut(workers=8)) == 7
+    assert len(Batches(iter(range(10_000)), 10_000, kernel=Device()).cut(workers=8)) == 4096
+    assert len(Batches(iter(range(10_000)), 10_000, 7, Device()).cut(workers=8)) == 7
 
 
 def test_bad_size():
     with pytest.raises(InputError, match="at least 1"):
-        Blocks(iter(()), 0, 0)
+        Batches(iter(()), 0, 0)

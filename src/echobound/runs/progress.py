@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Progress", "Whole"]
+__all__ = ["Progress", "TotalProgress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Progress:
         return None if self.rate is None else (self.planned - self.done) / self.rate
 
 
-class Whole:
+class TotalProgress:
     """Progress of campaigns one after the other as that of one: give it to each, and call `next` between them.
 
     Parameters
@@ -67,7 +67,7 @@ class Whole:
     Examples
     --------
     >>> events = []
-    >>> whole = Whole(events.append, planned=20, direction="max")
+    >>> whole = TotalProgress(events.append, planned=20, direction="max")
     >>> whole(Progress(done=10, planned=10, best=90.0, worst=1.0, failures=1, seconds=2.0, fresh=10))
     >>> whole.next()
     >>> whole(Progress(done=5, planned=10, best=80.0, worst=0.5, failures=0, seconds=1.0, fresh=5))

@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
-from echobound.campaign import Ledger, Stopped, run_campaign
-from echobound.campaign.stop import asked_to_stop
+from echobound.campaign.dispatch import run_campaign
+from echobound.campaign.interrupt import Interrupted, asked_to_stop
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
+from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
@@ -61,7 +62,7 @@ def test_a_campaign_says_how_far_it_came_and_how_to_go_on(ph_records, tmp_path, 
 
     raised = []
     with Ledger(tmp_path / "ledger.sqlite" if kept else None, "p", ["fit"]) as ledger:
-        with pytest.raises(Stopped) as caught:
+        with pytest.raises(Interrupted) as caught:
             run_campaign(get_kernel("cpu"), problem, range(500), ledger, block=2, workers=2, on_progress=once)
         done = len(ledger.rows())
         assert 2 <= done <= 2 * 5, "the block that ended, and at most those submitted"

@@ -1,4 +1,4 @@
-"""Spectral norm: the algorithm of `echobound.network.norm`, compiled."""
+"""Spectral norm: the algorithm of `echobound.network.spectral_norm`, compiled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from echobound.kernels.cpu.step import OPTIONS, dot
-from echobound.network.norm import CHECK_EVERY, SETTLED
+from echobound.network.spectral_norm import CHECK_EVERY, SETTLED
 
 __all__ = ["spectral_norm"]
 

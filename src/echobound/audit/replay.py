@@ -10,14 +10,14 @@ import numpy as np
 
 from echobound.audit.files import Files
 from echobound.audit.log import Log
-from echobound.campaign import Experiments
-from echobound.campaign.folder import records_digest
-from echobound.campaign.generalisation import Model, generalisation_of, require_untouched
 from echobound.data import Record
+from echobound.data.experiments import Experiments, records_digest
+from echobound.data.overlap import require_untouched
 from echobound.errors import InputError
 from echobound.files import jsonable, read_json
 from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
 from echobound.network import Committee
+from echobound.runs.opening import Model, generalisation_of
 from echobound.scenario import Generalisation, Seen, Settled
 
 __all__ = ["check_generalisation"]

@@ -2,10 +2,11 @@ import dataclasses
 
 import pytest
 
-from echobound.campaign import Plan, settle_networks
 from echobound.errors import InputError
 from echobound.kernels import Fold, Segment
 from echobound.network import broad
+from echobound.plan.numbers import settle_networks
+from echobound.plan.plan import Plan
 from echobound.scenario import Patience
 
 

@@ -1,4 +1,4 @@
-"""Blocks: how many networks are handed out at once. It has no influence on the rows."""
+"""Batches: how many networks are handed out at once. It has no influence on the rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import islice
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel
 
-__all__ = ["Blocks"]
+__all__ = ["Batches"]
 
 SECONDS = 1.0  # what a block should take: long against handing it out, short enough to wait for
 CLIENT = 0.01  # what handing one out and writing its rows costs the client on Dask; see benchmarks/campaign.py
 FIRST = 8  # networks in a block before anything is measured
 
 
-class Blocks:
+class Batches:
     """Cuts indices into blocks of about a second.
 
     Parameters
@@ -32,7 +32,7 @@ class Blocks:
 
     Examples
     --------
-    >>> blocks = Blocks(iter(range(1000)), 1000)
+    >>> blocks = Batches(iter(range(1000)), 1000)
     >>> len(blocks.cut(workers=2))
     8
     >>> blocks.took(networks=8, seconds=0.2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from echobound.campaign.folder import Experiments
-from echobound.campaign.generalisation import require_distinct, require_untouched
 from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.data.experiments import Experiments
+from echobound.data.overlap import require_distinct, require_untouched
 from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Problem, blocks_in_turn, hold_out
 from echobound.network.law import LONG, ReservoirLaw

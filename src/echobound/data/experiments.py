@@ -1,0 +1,69 @@
+"""Experiments: the records of a run by what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from echobound.data.record import Record
+from echobound.errors import DamagedFile, InputError
+from echobound.files import digest, read_npz, write_npz
+
+__all__ = ["Experiments", "records_digest"]
+
+DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
+
+
+@dataclass(frozen=True, eq=False)
+class Experiments:
+    """The records of a run by what they are for."""
+
+    training: tuple[Record, ...]
+    validation: tuple[Record, ...]
+    test: tuple[Record, ...] = ()
+
+    @property
+    def roles(self) -> list[tuple[str, Record]]:
+        """Every record with its role, training first."""
+        return [(role, record) for role in ("training", "validation", "test") for record in getattr(self, role)]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the records and their roles."""
+        return digest([[role, record.identity()] for role, record in self.roles])
+
+    def save(self, path: Path) -> None:
+        """Write as NPZ."""
+        described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
+        arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
+        write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> Experiments:
+        """Read what `save` wrote."""
+        header, arrays = read_npz(path, kind="data")
+        found: dict[str, list[Record]] = {"training": [], "validation": [], "test": []}
+        try:
+            for i, entry in enumerate(header["records"]):
+                about: dict[str, Any] = {
+                    n: tuple(entry[n]) if isinstance(entry[n], list) else entry[n] for n in DESCRIPTION
+                }
+                found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
+        except (KeyError, TypeError, InputError) as error:
+            raise DamagedFile(path, "header", f"not complete, {error}") from None
+        return cls(**{role: tuple(records) for role, records in found.items()})
+
+
+def records_digest(records: Sequence[Record]) -> str:
+    """SHA-256 over records, in their order.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0])
+    >>> records_digest([one]) == records_digest([one, one])
+    False
+    """
+    return digest([record.identity() for record in records])

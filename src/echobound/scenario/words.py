@@ -1,0 +1,94 @@
+"""Words: numbers rounded to the safe side, and what was scored, as sentences say them."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Literal, Protocol
+
+from echobound.scenario.bounds import Probability
+
+__all__ = ["beyond", "confidence", "downward", "scored", "titled", "upward", "where"]
+
+
+def upward(value: float, digits: int = 6) -> str:
+    """A number in so many digits, rounded up: words must not promise more than the number does.
+
+    Examples
+    --------
+    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001)
+    ('0.0246797', '0.05', '-1')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def downward(value: float, digits: int = 6) -> str:
+    """A number in so many digits, rounded down.
+
+    Examples
+    --------
+    >>> downward(0.0534819), downward(-1.00000001)
+    ('0.0534819', '-1.00001')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    number = Decimal(repr(float(value)))
+    if number:
+        number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
+    return f"{float(number):.{digits}g}"
+
+
+def confidence(beta: Probability) -> str:
+    """Beta as it is written after "1 -"."""
+    return beta if isinstance(beta, str) else f"{beta:g}"
+
+
+class Scored(Protocol):
+    """Whatever says what was scored: a certificate, a statement."""
+
+    @property
+    def score(self) -> str: ...
+    @property
+    def direction(self) -> Literal["max", "min"]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def horizon(self) -> int | None: ...
+    @property
+    def blocks(self) -> int | None: ...
+
+
+def titled(score: str) -> str:
+    """A score as it is called in a sentence.
+
+    Examples
+    --------
+    >>> titled("fit"), titled("peak"), titled("my own")
+    ('FIT', 'peak error', 'my own')
+    """
+    return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
+
+
+def scored(draft: Scored) -> str:
+    """As in "a FIT", "a mean FIT": what was scored."""
+    name = titled(draft.score)
+    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
+    if draft.blocks is not None:
+        return f"a mean {name}{ahead}"
+    return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
+
+
+def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
+    """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
+    above = (draft.direction == "max") == best
+    value = (upward if above else downward)(math.nan if threshold is None else threshold)
+    return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
+
+
+def where(draft: Scored) -> str:
+    """As in "on these validation data"."""
+    if draft.blocks is None:
+        return "on these validation data"
+    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
