@@ -12,10 +12,13 @@ SRC = Path(__file__).parents[1] / "src" / "echobound"
 # From left to right; rooms of one group do not see each other.
 ORDER = [
     {"errors"},
+    {"arrays"},
+    {"typed"},
     {"files", "draws", "scores", "scenario"},
     {"data"},
     {"plants", "network"},
     {"kernels"},
+    {"candidates"},
     {"plan"},
     {"runs"},
     {"campaign"},
@@ -25,7 +28,11 @@ ORDER = [
     {"reproduce"},
     {"cli"},
 ]
-EXCEPTIONS = {("scenario", "files"), ("scenario", "draws"), ("scenario", "scores")}  # scenario/ sees errors alone
+EXCEPTIONS = {
+    ("scenario", "files"),
+    ("scenario", "draws"),
+    ("scenario", "scores"),
+}  # scenario/ sees errors, arrays and typed alone
 HOMES = {
     "numba": "kernels/cpu",
     "llvmlite": "kernels/cpu",

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.random import Philox, SeedSequence
 from numpy.typing import NDArray
 
+from echobound.arrays import Words
 from echobound.errors import InputError
 
 __all__ = ["PLANT", "SEARCH", "VERIFICATION", "draw_key", "draw_keys", "unit", "words"]
@@ -27,8 +28,6 @@ VERIFICATION = 1
 """Stream of the fresh networks that put a certificate to the test."""
 PLANT = 2
 """Stream of excitation signals and measurement noise of simulated plants."""
-
-Words = NDArray[np.uint64]
 
 
 def draw_key(seed: int, stream: int, family: int, index: int) -> Words:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Rows, Signal
 from echobound.campaign.engines import Engine, require_known
 from echobound.campaign.machine import memory_gib, worker_count
 from echobound.campaign.search import run_search
 from echobound.data import Record
-from echobound.data.record import Signal
 from echobound.errors import DamagedFile, InputError
-from echobound.kernels import Problem, Rows, get_kernel
+from echobound.kernels import Problem, get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Committee, EchoStateNetwork, get_laws
 from echobound.network.law import Laws, Orders

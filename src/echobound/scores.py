@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound.arrays import Array
 from echobound.errors import InputError
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "summary",
 ]
 
-Array = NDArray[np.float64]
 Direction = Literal["max", "min"]
 
 

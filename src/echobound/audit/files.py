@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Rows
 from echobound.audit.log import Log
 from echobound.data.experiments import Experiments
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.files import digest, jsonable, read_json
-from echobound.kernels import Problem, Rows, Status, blocks_in_turn, hold_out
+from echobound.kernels import Problem, Status, blocks_in_turn, hold_out
 from echobound.network import Committee, EchoStateNetwork
 from echobound.plan.plan import Plan
 from echobound.runs.derivation import by_family, certificate_of, networks_due, search_rows, stops_at_will

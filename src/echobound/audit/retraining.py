@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Rows
 from echobound.audit.files import NAMED, Draw, Files
 from echobound.audit.log import Log
 from echobound.campaign.dispatch import evaluate_draws
 from echobound.campaign.engines import Engine
 from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
-from echobound.kernels import Kernel, Problem, Rows, Status
+from echobound.kernels import Kernel, Problem, Status
 from echobound.kernels.sensitivity import TOLERANCE, compare_rows, readout_moves, relative
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, family_names

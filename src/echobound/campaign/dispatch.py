@@ -11,12 +11,13 @@ from dataclasses import asdict
 
 import numpy as np
 
+from echobound.arrays import Rows
 from echobound.campaign.batches import Batches
 from echobound.campaign.engines import Engine, Job, Report, opened
 from echobound.campaign.interrupt import Interrupted, asked_to_stop
 from echobound.campaign.machine import memory_gib, usable_cores, worker_count
 from echobound.errors import RunError
-from echobound.kernels.base import Kernel, Rows, Status, row_dtype
+from echobound.kernels.base import Kernel, Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
 from echobound.runs.ledger import Ledger

@@ -8,10 +8,11 @@ from concurrent.futures import Executor
 
 import numpy as np
 
+from echobound.arrays import Rows
 from echobound.campaign.dispatch import run_campaign
 from echobound.campaign.engines import Engine, opened
 from echobound.campaign.interrupt import Interrupted
-from echobound.kernels.base import Kernel, Rows
+from echobound.kernels.base import Kernel
 from echobound.kernels.problem import Problem
 from echobound.plan.plan import Plan
 from echobound.runs.derivation import networks_due, stops_at_will, unbroken

@@ -1,9 +1,10 @@
 """Records and what is done to them before a network sees them: reading, checks, scaling, splitting."""
 
+from echobound.arrays import Signal
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
 from echobound.data.formats import read_table
 from echobound.data.reading import read_csv, read_records
-from echobound.data.record import Record, Signal, as_records
+from echobound.data.record import Record, as_records
 from echobound.data.sampling import decimated, resampled
 from echobound.data.scaling import SCALINGS, Scaling
 from echobound.data.splitting import split
@@ -13,7 +14,6 @@ __all__ = [
     "SCALINGS",
     "Record",
     "Scaling",
-    "Signal",
     "Table",
     "as_records",
     "decimated",

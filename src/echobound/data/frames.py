@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Vector
 from echobound.data.table import Groups, Loaded, Table, Target, load_columns, one_line
 from echobound.errors import DataError, MissingExtra
 
 __all__ = ["is_frame", "read_parquet", "table_of_array", "table_of_frame"]
 
-Vector = NDArray[np.float64]  # (time,)
 LIBRARIES = ("pandas", "polars", "pyarrow")
 BATCH = 16384  # rows of a Parquet file decoded together
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from echobound.arrays import Signal
 from echobound.errors import DataError
 from echobound.files import digest
 
-__all__ = ["Record", "Signal", "as_records", "require_alike"]
-
-Signal = NDArray[np.float64]  # (time, channel)
+__all__ = ["Record", "as_records", "require_alike"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,13 @@ from fractions import Fraction
 from typing import NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Signal, Vector
+from echobound.data.record import Record
 from echobound.errors import DataError
 
 __all__ = ["decimated", "pieces", "resampled", "sampling_time_of"]
 
-Vector = NDArray[np.float64]  # (time,)
 
 JITTER = 1e-3
 """Tolerance of a time step, relative; also between a time column and a given sampling time."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echobound.data.record import Record, Signal, as_records
+from echobound.arrays import Signal
+from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 
 __all__ = ["SCALINGS", "Scaling"]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Signal, Vector
+from echobound.data.record import Record
 from echobound.data.sampling import REPAIR, pieces
 from echobound.errors import DataError
 
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 Column = str | int  # by name, or by number from 1
-Vector = NDArray[np.float64]  # (time,)
 MISSING = ("error", "split")
 """What to do about missing values: refuse them, or split the record there."""
 NAMED = 5  # rows of bad cells that a message lists

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound.arrays import Vector
 from echobound.data.table import Groups, Loaded, Table, Target, load_columns
 from echobound.errors import DamagedFile, DataError, MissingExtra
 from echobound.files import Member, npy_member, npz_members
 
 __all__ = ["read_mat", "read_npy", "read_npz_table"]
 
-Vector = NDArray[np.float64]  # (time,)
 BLOCK = 65536  # samples converted together
 NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
 

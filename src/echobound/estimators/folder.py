@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from echobound.arrays import Rows
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.estimators.plan import SearchPlan
 from echobound.files import read_json, write_json
-from echobound.kernels.base import Rows
 from echobound.runs.derivation import networks_due, statements_of
 from echobound.runs.folder import make_folder
 from echobound.runs.ledger import Ledger, rows_digest

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
+from echobound.arrays import Rows
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.folder import draws_of
 from echobound.estimators.plan import SearchPlan, content_of
 from echobound.estimators.random_states import with_states
 from echobound.files import digest
-from echobound.kernels.base import Rows, Status, row_dtype
+from echobound.kernels.base import Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.runs.ledger import Ledger
 from echobound.runs.provenance import here

@@ -11,14 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.data.record import Signal
+from echobound.arrays import Matrix, Rows, Signal
 from echobound.kernels.problem import Problem
 from echobound.network.law import Hyperparameters
 
-__all__ = ["Kernel", "Rows", "Status", "Trial", "TrialKernel", "best_ridge", "row_dtype"]
-
-Matrix = NDArray[np.float64]
-Rows = NDArray[Any]  # structured, of row_dtype
+__all__ = ["Kernel", "Status", "Trial", "TrialKernel", "best_ridge", "row_dtype"]
 
 
 class Status(IntEnum):

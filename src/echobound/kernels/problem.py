@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Signal, Words
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
-from echobound.data.record import Record, Signal, as_records
+from echobound.data.record import Record, as_records
 from echobound.data.scaling import Scaling
-from echobound.draws import SEARCH, Words, draw_key, unit, words
+from echobound.draws import SEARCH, draw_key, unit, words
 from echobound.errors import DataError, InputError
 from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
 from echobound.scores import Score

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from echobound.arrays import Array
 from echobound.kernels.base import Kernel, Trial, best_ridge
 from echobound.kernels.problem import Problem
 from echobound.kernels.reference import _regression, _simulate
@@ -28,7 +28,6 @@ READOUT, WEIGHT = 1e-12, 1e-14
 TRIES = 8
 MOST_TRIES = 128
 Agreement = Literal["same", "sensitive", "different"]
-Array = NDArray[np.float64]
 
 
 def relative(a: Array, b: Array) -> float:

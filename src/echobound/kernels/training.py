@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from echobound.data.record import Signal
+from echobound.arrays import Signal
 from echobound.kernels.base import Kernel
 from echobound.kernels.problem import Problem
 from echobound.network.model import EchoStateNetwork

@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Matrix
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 from echobound.network.dynamics import features
@@ -31,7 +32,6 @@ from echobound.network.readout import minimum_norm
 
 __all__ = ["Adaptation", "RecursiveLeastSquares"]
 
-Matrix = NDArray[np.float64]
 
 BLOCK = 64
 """Rows that wait before they are worked in (one by one takes ten times as long), and whose mean error is judged."""

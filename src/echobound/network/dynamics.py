@@ -12,13 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.data.record import Signal
+from echobound.arrays import Matrix, Signal
 from echobound.network.law import Hyperparameters
 from echobound.network.reservoir import Reservoir
 
 __all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]
 
-Matrix = NDArray[np.float64]
 PIECE = 1024  # samples
 
 

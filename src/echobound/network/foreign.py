@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Matrix
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
 from echobound.network.law import Hyperparameters
@@ -14,8 +15,6 @@ from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import Reservoir
 
 __all__ = ["from_reservoirpy"]
-
-Matrix = NDArray[np.float64]
 
 
 def from_reservoirpy(

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from echobound.arrays import Words
 from echobound.data.scaling import SCALINGS
-from echobound.draws import Words, unit, words
+from echobound.draws import unit, words
 from echobound.errors import InputError
 from echobound.network.distribution import (
     Choice,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from echobound.arrays import Signal
 from echobound.data.checks import require_longer_than_washout
-from echobound.data.record import Record, Signal
+from echobound.data.record import Record
 from echobound.data.scaling import Scaling
 from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from echobound.arrays import Matrix
 
 __all__ = ["least_squares", "minimum_norm", "ridge_solution"]
-
-Matrix = NDArray[np.float64]
 
 
 def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:

@@ -8,14 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.draws import Words, draw_key, unit, words
+from echobound.arrays import Matrix, Vector, Words
+from echobound.draws import draw_key, unit, words
 from echobound.network.law import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, VALUES, Hyperparameters, ReservoirLaw
 from echobound.network.spectral_norm import spectral_norm
 
 __all__ = ["Reservoir", "draw_reservoir", "leak_rates"]
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

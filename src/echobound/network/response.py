@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Signal
+from echobound.data.record import Record
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.committee import Committee
 from echobound.network.dynamics import Dynamics

@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Array, Rows, Signal
+from echobound.data.record import Record
 from echobound.kernels import compiled_dynamics, get_kernel
-from echobound.kernels.base import Rows
 from echobound.kernels.training import scored_outputs
 from echobound.network import Committee, EchoStateNetwork, respond
 from echobound.plan.plan import Plan
@@ -27,7 +26,6 @@ from echobound.scores import Score, get_score, mean_summary, summary
 
 __all__ = ["Response", "RunContents"]
 
-Array = NDArray[np.float64]
 MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes beyond
 
 

@@ -11,9 +11,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Array, Signal
+from echobound.data.record import Record
 from echobound.errors import InputError
 from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase
 from echobound.scores import fit_per_output
@@ -33,7 +33,6 @@ __all__ = [
     "score_axes",
 ]
 
-Array = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -9,13 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Array, Mask
 from echobound.scenario.ordering import Case, violates
 from echobound.scores import Direction
 
 __all__ = ["EpisodePanel", "FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 LARGEST = 1e300  # beyond it nothing can be drawn; such a score stands on the edge
 
 

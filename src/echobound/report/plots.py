@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound.arrays import Array
 from echobound.report.contents import Response
 from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase, thinned
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["distribution_plot", "episodes_plot", "families_plot", "learning_plot", "networks_plot", "outputs_plot"]
 
-Array = NDArray[np.float64]
 MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
 MOST_NETWORKS = 20_000  # dots of a panel that are drawn
 FONT = "system-ui, sans-serif"

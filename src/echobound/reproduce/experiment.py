@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from echobound.arrays import Rows
 from echobound.campaign.dispatch import run_campaign
 from echobound.campaign.engines import Engine, opened
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json, write_whole
-from echobound.kernels import Kernel, Problem, Rows, Status, get_kernel, hold_out
+from echobound.kernels import Kernel, Problem, Status, get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import paper
 from echobound.report import ScorePanel, networks_figure, outputs_figure

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Rows
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.plan.plan import Plan
 from echobound.runs.derivation import by_family, certificate_of, networks_due, scoring_of, search_rows, stops_at_will
@@ -17,7 +18,6 @@ from echobound.data.record import Record
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.files import read_json, write_json
-from echobound.kernels.base import Rows
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Signal
 from echobound.runs.folder import RunFolder
 from echobound.data.experiments import records_digest
-from echobound.data.record import Record, Signal
+from echobound.data.record import Record
 from echobound.data.overlap import require_distinct
 from echobound.errors import DataError, InputError
 from echobound.kernels import compiled_dynamics

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from echobound.data.record import Record, Signal
+from echobound.arrays import Signal
+from echobound.data.record import Record
 from echobound.kernels import compiled_dynamics
 from echobound.kernels.problem import Problem
 from echobound.network.committee import Committee, median_of

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Scores
 from echobound.runs.folder import RunFolder
 from echobound.runs.derivation import stops_at_will
 from echobound.scenario import count_violations, verify_counts, verify_divergence
@@ -17,7 +18,6 @@ from echobound.scenario.words import upward
 
 __all__ = ["verification_of"]
 
-Scores = NDArray[np.float64]
 
 
 def verification_of(folder: RunFolder) -> dict[str, Any]:

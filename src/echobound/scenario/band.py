@@ -16,6 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.ordering import Case, goodness, ordered
@@ -32,7 +33,6 @@ __all__ = [
     "local_level",
 ]
 
-Array = NDArray[np.float64]
 
 MARGIN = 1e-10  # relative: a band is calibrated to beta (1 - MARGIN), far more than its arithmetic errs
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_count, epsilon_exact
 from echobound.scenario.ordering import goodness
@@ -24,8 +25,6 @@ __all__ = [
     "learning_curve",
     "tail_gain",
 ]
-
-Array = NDArray[np.float64]
 
 
 def beaten_probability(networks: int, further: int) -> float:

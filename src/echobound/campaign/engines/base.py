@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from echobound.kernels.base import Kernel, Rows
+from echobound.arrays import Rows
+from echobound.kernels.base import Kernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
 from echobound.runs.provenance import Place, here

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.data.record import Signal
-from echobound.kernels.base import Rows, Trial, TrialKernel
+from echobound.arrays import Matrix, Rows, Signal
+from echobound.kernels.base import Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu.cache import cached_beside_sources
 from echobound.kernels.problem import Fold, FoldData, Problem
@@ -31,7 +31,6 @@ with cached_beside_sources():
 
 __all__ = ["CPUKernel"]
 
-Matrix = NDArray[np.float64]
 
 BLOCK = 128  # rows of the regression in hand: long enough for dsyrk's full speed, short enough for the cache
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.data.record import Signal
+from echobound.arrays import Matrix, Signal
 from echobound.kernels.cpu.cache import cached_beside_sources
 from echobound.network.reservoir import Reservoir
 
@@ -14,8 +13,6 @@ with cached_beside_sources():
     from echobound.kernels.cpu.step import Net
 
 __all__ = ["free_run", "predictions"]
-
-Matrix = NDArray[np.float64]
 
 
 def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0) -> Signal:

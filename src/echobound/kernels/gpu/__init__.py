@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from echobound.arrays import Matrix, Rows
 from echobound.draws import draw_keys
 from echobound.errors import InputError
-from echobound.kernels.base import Rows, Status, Trial, best_ridge, row_dtype
+from echobound.kernels.base import Status, Trial, best_ridge, row_dtype
 from echobound.kernels.gpu.batch import Batch, FoldOnCard, Outcome, bytes_per_network, layout_of, require_order
 from echobound.kernels.gpu.device import cupy, free_bytes, gpu_problem, lanes, require_gpu
 from echobound.kernels.problem import Problem
 
 __all__ = ["GPUKernel", "gpu_problem"]
 
-Matrix = NDArray[np.float64]
 
 MOST = 4096  # networks of a batch: more are no faster
 

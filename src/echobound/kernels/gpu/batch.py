@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.draws import Words
+from echobound.arrays import Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
@@ -22,7 +22,6 @@ from echobound.network.reservoir import leak_rates
 
 __all__ = ["Batch", "FoldOnCard", "Layout", "Outcome", "bytes_per_network", "layout_of", "require_order"]
 
-Matrix = NDArray[np.float64]
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
