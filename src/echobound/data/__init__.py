@@ -1,6 +1,5 @@
 """Records and what is done to them before a network sees them: reading, checks, scaling, splitting."""
 
-from echobound.arrays import Signal
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
 from echobound.data.formats import read_table
 from echobound.data.reading import read_csv, read_records

@@ -1,6 +1,5 @@
 """Evaluate a block of draws: the reference in plain NumPy says what is right, the others are fast."""
 
-from echobound.arrays import Rows
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Status, Trial, row_dtype
 from echobound.kernels.problem import Fold, Problem, Segment, blocks_in_turn, hold_out
