@@ -223,7 +223,7 @@ def test_the_audit_finds_forged_rows_of_any_family(copy):
     ],
 )
 def test_forged_certificates_are_found(copy, change):
-    from echobound.scenario.statement import digest_of
+    from echobound.typed import digest_of
 
     path = copy / "certificate.json"
     content = json.loads(path.read_text())

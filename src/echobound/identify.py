@@ -143,7 +143,7 @@ def identify(
         315 networks).
     stop
         A rule by which the search stops, recorded before the first draw: ``"patience:200"`` when epsilon is certified
-        and the last 200 networks brought no improvement; ``"anytime"``, ``"horizon:100,10000"``, ``"looks:100,200"``,
+        and the last 200 networks brought no improvement; ``"anytime"``, ``"between:100,10000"``, ``"looks:100,200"``,
         ``"mixture"`` when the rule, which holds at all numbers of networks together, certifies epsilon. Under these
         an interruption (Ctrl-C) is a reason to stop as well: what was drawn by then is certified.
     target

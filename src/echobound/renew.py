@@ -17,7 +17,7 @@ from echobound.plan.validation import settle_validation
 from echobound.runs.derivation import stops_at_will
 from echobound.runs.folder import RunFolder
 from echobound.runs.progress import Progress
-from echobound.scenario.renewal import require_independent
+from echobound.scenario.statements.renewal import require_independent
 
 __all__ = ["renew"]
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from echobound.audit.findings import Finding
 from echobound.errors import DamagedFile, EchoboundError
+from echobound.typed import shortened
 
 __all__ = ["Log"]
 
@@ -24,7 +25,7 @@ class Log:
 
     def find(self, part: str, expected: Any, found: Any) -> None:
         """Add a finding."""
-        self.findings.append(Finding(part, _short(expected), _short(found)))
+        self.findings.append(Finding(part, shortened(expected, 300), shortened(found, 300)))
 
     def attempt(self, name: str, read: Callable[[], Value]) -> Value | None:
         """What `read` returns; None if it fails, which is a finding."""
@@ -44,8 +45,3 @@ class Log:
                 self.compare(f"{name}, {key}", ours, theirs)
             elif ours != theirs or isinstance(ours, bool) != isinstance(theirs, bool):
                 self.find(f"{name}, {key}", ours, theirs)
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -108,7 +108,7 @@ class Plan:
         if self.target is not None and (self.stop is None or self.stop.by_ranks):
             raise InputError(
                 "a target looks at the scores, so it goes with a rule that holds whatever makes one stop (anytime,"
-                f" horizon, looks, mixture), not with {'none' if self.stop is None else self.stop.kind}"
+                f" between, looks, mixture), not with {'none' if self.stop is None else self.stop.kind}"
             )
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
             raise InputError(f"a target is a finite number, got {self.target!r}")

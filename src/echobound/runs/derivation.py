@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound import scenario
 from echobound.arrays import Rows, Scores
+from echobound.errors import InputError
 from echobound.plan.plan import Plan
-from echobound.scenario import (
-    BothEnds,
-    Certificate,
-    Families,
-    Gain,
-    JointScores,
-    Patience,
-    Removal,
-    Renewal,
-    Statement,
-    Stopped,
-    StoppingRule,
-    certify,
-)
+from echobound.scenario import Certificate, Patience, ScoreName, Search, Statement, StoppingRule, certify
 from echobound.scenario.ordering import goodness
-from echobound.scenario.statement import Scoring
+from echobound.scenario.statements.base import Scoring
 from echobound.scores import Direction, Score, get_score
 
 __all__ = [
@@ -33,6 +22,7 @@ __all__ = [
     "certificate_of",
     "networks_due",
     "scoring_of",
+    "search_of",
     "search_rows",
     "statements_of",
     "stops_at_will",
@@ -125,17 +115,15 @@ def certificate_of(
     digests, provenance
         As in `certify`.
     """
-    table, score, families = rows["scores"], scores[0], plan.families
-    epsilon = plan.epsilon
-    if plan.stop is not None and stops_at_will(plan):  # who stopped before epsilon was reached gets what there is
+    search, families, epsilon = search_of(plan, rows, scores), plan.families, plan.epsilon
+    if plan.stop is not None and search.at_will:  # who stopped before epsilon was reached gets what there is
         epsilon = max(epsilon, plan.stop.epsilon(len(rows)))
+    if plan.renewal is not None and len(rows) != plan.networks:
+        # To leave out networks because of their scores would void a renewal.
+        raise InputError(f"{plan.networks} networks are renewed, and {len(rows)} have scores: score all of them")
     return certify(
-        table[:, 0],
-        score=score.name,
-        direction=score.direction,
-        unit=score.unit,
-        horizon=plan.horizon,
-        blocks=plan.blocks,
+        search.first,
+        **search.scoring,
         epsilon=epsilon,
         beta=plan.beta,
         bound=plan.bound,
@@ -143,55 +131,39 @@ def certificate_of(
         seed=plan.seed,
         families=families,
         digests=digests,
-        statements=_statements_of(plan, table, scores),
+        statements=scenario.statements_of(search),
         provenance=provenance,
     )
 
 
-def _statements_of(plan: Plan, table: Scores, scores: Sequence[Score]) -> tuple[Statement, ...]:
-    if plan.families:
-        parts, scoring = np.split(table[:, 0], len(plan.laws)), scoring_of(plan, scores[0])
-        named = {family["name"]: part for family, part in zip(plan.families, parts, strict=True)}
-        return (Families.of(named, beta=plan.beta, **scoring), Gain.of(table[:, 0], **scoring))
-    joint: tuple[Statement, ...] = ()
-    if plan.joint:
-        named = dict(zip(plan.scores, table.T, strict=True))
-        joint = (JointScores.of(named, beta=plan.beta, directions=[score.direction for score in scores]),)
-    renewed: tuple[Statement, ...] = ()
-    if plan.renewal is not None:
-        renewed = (
-            Renewal.of(
-                table[:, 0],
-                networks=plan.networks,
-                beta=plan.beta,
-                updates=plan.renewal.updates,
-                depends_on_model=False,  # or there would be no such plan
-                **scoring_of(plan, scores[0]),
-            ),
-        )
-    *certain, estimate = statements_of(plan, table[:, 0], scores[0])
-    return (*renewed, *certain, *joint, estimate)
+def search_of(plan: Plan, rows: Rows, scores: Sequence[Score]) -> Search:
+    """A search as statements see it, finished or not: from its plan and rows, family after family."""
+    counts = [len(part) for part in by_family(plan, rows)]
+    return replace(
+        _search(plan, rows["scores"], scores),
+        families=tuple((family["name"], count) for family, count in zip(plan.families, counts, strict=False)),
+        joint=plan.joint,
+        updates=None if plan.renewal is None else plan.renewal.updates,
+    )
 
 
 def statements_of(plan: Terms, scores: Scores, score: Score) -> tuple[Statement, ...]:
     """What the scores of a search in one law say besides the best and the worst, as settled in its plan."""
-    scoring, found = scoring_of(plan, score), list[Statement]()
-    if plan.stop is not None:
-        found.append(Stopped.of(scores, plan.stop, **scoring))
-    if plan.discarded:
-        found.append(Removal.of(scores, discarded=plan.discarded, beta=plan.beta, **scoring))
-    # Both ends are stated for a number that does not depend on the scores, or on their ranks alone.
-    if not stops_at_will(plan) and len(scores) > 1:
-        found.append(BothEnds.of(scores, beta=plan.beta, **scoring))
-    return (*found, Gain.of(scores, **scoring))
+    return scenario.statements_of(_search(plan, scores[:, None], [score]))
 
 
 def scoring_of(plan: Terms, score: Score) -> Scoring:
     """What was scored, as statements take it."""
-    return {
-        "score": score.name,
-        "direction": score.direction,
-        "unit": score.unit,
-        "horizon": plan.horizon,
-        "blocks": plan.blocks,
-    }
+    return _search(plan, np.empty((0, 1)), [score]).scoring
+
+
+def _search(plan: Terms, table: Scores, scores: Sequence[Score]) -> Search:
+    return Search(
+        table=table,
+        scores=tuple(ScoreName(score.name, score.direction, score.unit) for score in scores),
+        beta=plan.beta,
+        horizon=plan.horizon,
+        blocks=plan.blocks,
+        stop=plan.stop,
+        discarded=plan.discarded,
+    )

@@ -6,12 +6,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.errors import InputError
+from echobound.typed import refuse, shortened
 
 __all__ = ["Criterion"]
 
@@ -71,6 +73,22 @@ class Criterion:
         """Which scores keep it; None is an episode in which the model diverged, and does not."""
         values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
         return np.asarray(_COMPARE[self.relation](values, self.limit)) & np.isfinite(values)
+
+    def to_json(self) -> str:
+        """As text: how a criterion is nested in other JSON."""
+        return str(self)
+
+    @classmethod
+    def from_json(cls, content: Any, path: str | Path | None = None) -> Criterion:
+        """Inverse of `to_json`."""
+        if not isinstance(content, str):
+            refuse(path, "criterion", f"a text was expected, found {shortened(repr(content))}")
+        return cls.of(content)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of `to_json`."""
+        return {"type": "string", "minLength": 1}
 
     def __str__(self) -> str:
         short = f"{self.limit:g}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import beyond, scored, upward, where
+from echobound.scenario.words import data_words, outcome_words, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -46,11 +46,11 @@ def statement_of(draft: Certificate) -> str:
     start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}drawn and trained in the same way"
     if draft.winner is None:
         return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
+            f"All {draft.networks} networks diverged. {start} gives a finite score {data_words(draft)} with"
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} {where(draft)} with"
+        f"{start} {outcome_words(draft, draft.threshold)} {data_words(draft)} with"
         f" probability at most {upward(draft.epsilon)}."
     )
 
@@ -93,8 +93,7 @@ def worst_of(draft: Certificate) -> WorstCase:
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
-        " diverges, with"
+        f"{start} {outcome_words(draft, draft.worst.threshold, best=False)}, the worst seen, or diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)

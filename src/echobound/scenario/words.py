@@ -8,7 +8,17 @@ from typing import Literal, Protocol
 
 from echobound.scenario.bounds import Probability
 
-__all__ = ["beyond", "confidence", "downward", "scored", "titled", "upward", "where"]
+__all__ = [
+    "confidence",
+    "data_words",
+    "downward",
+    "outcome_words",
+    "outward",
+    "score_title",
+    "score_words",
+    "threshold_words",
+    "upward",
+]
 
 
 def upward(value: float, digits: int = 6) -> str:
@@ -40,6 +50,11 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(number):.{digits}g}"
 
 
+def outward(threshold: float, direction: Literal["max", "min"]) -> str:
+    """A threshold in six digits, rounded to the side on which what is said about beating it stays true."""
+    return (upward if direction == "max" else downward)(threshold)
+
+
 def confidence(beta: Probability) -> str:
     """Beta as it is written after "1 -"."""
     return beta if isinstance(beta, str) else f"{beta:g}"
@@ -60,34 +75,41 @@ class Scored(Protocol):
     def blocks(self) -> int | None: ...
 
 
-def titled(score: str) -> str:
+def score_title(score: str) -> str:
     """A score as it is called in a sentence.
 
     Examples
     --------
-    >>> titled("fit"), titled("peak"), titled("my own")
+    >>> score_title("fit"), score_title("peak"), score_title("my own")
     ('FIT', 'peak error', 'my own')
     """
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
 
 
-def scored(draft: Scored) -> str:
+def score_words(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
-    name = titled(draft.score)
+    name = score_title(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
     if draft.blocks is not None:
         return f"a mean {name}{ahead}"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
+def threshold_words(draft: Scored, threshold: float | None, *, best: bool) -> str:
     """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
     above = (draft.direction == "max") == best
     value = (upward if above else downward)(math.nan if threshold is None else threshold)
     return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
-def where(draft: Scored) -> str:
+def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) -> str:
+    """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
+    if threshold is None:
+        return "gives a finite score"
+    return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
+
+
+def data_words(draft: Scored) -> str:
     """As in "on these validation data"."""
     if draft.blocks is None:
         return "on these validation data"

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.arrays import Array
 from echobound.errors import InputError
-from echobound.scenario.bounds import Probability, as_count, epsilon_exact
+from echobound.scenario.bounds import as_count
 from echobound.scenario.ordering import goodness
-from echobound.scenario.statement import Scoring, Statement
-from echobound.scenario.words import titled
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import Scoring, Statement
+from echobound.scenario.words import score_title
 
 __all__ = [
     "Gain",
     "beaten_probability",
-    "beaten_probability_limit",
     "extrapolated_gain",
     "learning_curve",
     "tail_gain",
@@ -39,18 +39,6 @@ def beaten_probability(networks: int, further: int) -> float:
     """
     n, m = as_count("networks", networks), as_count("further", further, least=0)
     return m / (n + m)
-
-
-def beaten_probability_limit(networks: int, further: int, beta: Probability) -> float:
-    """The same given the scores that were seen: an upper limit, 1 - (1 - epsilon)^M at confidence 1 - beta.
-
-    Examples
-    --------
-    >>> round(beaten_probability_limit(645, 10, 1e-7), 4)
-    0.2211
-    """
-    e = epsilon_exact(networks, beta)
-    return -math.expm1(as_count("further", further, least=0) * math.log1p(-e)) if e < 1 else 1.0
 
 
 def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "max") -> Array:
@@ -183,6 +171,7 @@ class Gain(Statement):
     """
 
     kind = "gain"
+    title = "more networks"
     derived = ("further", "probability")
 
     networks: int
@@ -199,6 +188,11 @@ class Gain(Statement):
         as_count("networks", self.networks)
         as_count("factor", self.factor, least=2)
 
+    @classmethod
+    def of_search(cls, search: Search) -> Gain:
+        """Always made: it is an estimate, for whatever search."""
+        return cls.of(search.first, **search.scoring)
+
     @property
     def further(self) -> int:
         """Networks to be drawn in addition."""
@@ -213,13 +207,13 @@ class Gain(Statement):
     def words(self) -> str:
         """The estimate in plain words."""
         times = {2: "Twice as many", 10: "Ten times more"}.get(self.factor, f"{self.factor} times more")
-        name = titled(self.score)
+        name = score_title(self.score)
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
         chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
-        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_short(self.last_decade, 2)})"
+        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
             return f"{chance}; the scores are too few or too alike to say how much better{seen}."
-        gained = _short(self.tail, 1)
+        gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
             f"{times} networks would probably gain about {gained} {point}{points}{seen}: an order of magnitude,"
@@ -251,20 +245,8 @@ class Gain(Statement):
             **scoring,
         )
 
-    def again(self, *data: Any) -> Gain:
-        """The estimate from the scores of all N networks."""
-        (scores,) = data
-        scoring: Scoring = {
-            "score": self.score,
-            "direction": self.direction,
-            "unit": self.unit,
-            "horizon": self.horizon,
-            "blocks": self.blocks,
-        }
-        return Gain.of(scores, factor=self.factor, **scoring)
 
-
-def _short(value: float, digits: int) -> str:
+def _in_full(value: float, digits: int) -> str:
     """A number of few digits in full: 10, not 1e+01."""
     return f"{float(f'{value:.{digits}g}'):g}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -12,8 +13,9 @@ from numpy.typing import ArrayLike
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
 from echobound.scenario.ordering import ordered
-from echobound.scenario.statement import ScoreStatement, Scoring
-from echobound.scenario.words import beyond, scored, upward
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import ScoreStatement, Scoring
+from echobound.scenario.words import outcome_words, upward
 
 __all__ = ["Renewal", "require_independent"]
 
@@ -62,6 +64,7 @@ class Renewal(ScoreStatement):
     """
 
     kind = "renewal"
+    title = "renewed"
     derived = ("epsilon",)
 
     networks: int
@@ -75,6 +78,24 @@ class Renewal(ScoreStatement):
         if self.winner is not None and not 0 <= self.winner < as_count("networks", self.networks):
             raise InputError(f"network {self.winner} is not one of {self.networks}")
 
+    @classmethod
+    def of_search(cls, search: Search) -> Renewal | None:
+        """Made where the networks were drawn before, for other data."""
+        if search.updates is None:
+            return None
+        return cls.of(
+            search.first,
+            networks=len(search.table),
+            beta=search.beta,
+            updates=search.updates,
+            depends_on_model=False,  # or the renewal would have been refused before it began
+            **search.scoring,
+        )
+
+    def settled(self) -> Mapping[str, Any]:
+        """How many renewals were planned."""
+        return {"updates": self.updates}
+
     @cached_property
     def epsilon(self) -> float:
         """What is certified on the new data."""
@@ -83,11 +104,7 @@ class Renewal(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
-        what = (
-            "gives a finite score"
-            if self.threshold is None
-            else f"scores {scored(self)} {beyond(self, self.threshold, best=True)}"
-        )
+        what = outcome_words(self, self.threshold)
         jointly = "" if self.updates == 1 else f", in all {self.updates} planned renewals together"
         return (
             f"{self.start}{jointly}, a new network drawn in the same way and trained on the new data {what} on the new"
@@ -141,16 +158,4 @@ class Renewal(ScoreStatement):
             threshold=best,
             beta=beta,
             **scoring,
-        )
-
-    def again(self, *data: Any) -> Renewal:
-        """The statement from the scores of all N networks on the new data."""
-        (scores,) = data
-        return Renewal.of(
-            scores,
-            networks=self.networks,
-            beta=self.beta,
-            updates=self.updates,
-            depends_on_model=False,
-            **self.scoring,
         )
