@@ -178,7 +178,8 @@ def schema(hint: Any) -> dict[str, Any]:
     if origin is tuple:
         if inside[1:] == (...,):
             return {"type": "array", "items": schema(inside[0])}
-        return {"type": "array", "prefixItems": [schema(one) for one in inside], "items": False}
+        each = [schema(one) for one in inside]
+        return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}
     if is_dataclass(hint):
         hints = get_type_hints(hint, include_extras=True)
         return object_schema({f.name: hints[f.name] for f in fields(hint)})
