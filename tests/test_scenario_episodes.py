@@ -41,7 +41,7 @@ def test_error_limit_with_divergence():
     assert ErrorLimit.of(errors, beta=0.05).limit is None
     assert "diverged" in ErrorLimit.of(errors, beta=0.05, discarded=1).words
     assert ErrorLimit.of(errors, beta=0.05, discarded=2).limit == 2.0
-    with pytest.raises(InputError, match="keep one"):
+    with pytest.raises(InputError, match="keep at least one"):
         ErrorLimit.of(errors, beta=0.05, discarded=4)
 
 

@@ -12,7 +12,7 @@ from echobound import scenario
 from echobound.arrays import Rows, Scores
 from echobound.errors import InputError
 from echobound.plan.plan import Plan
-from echobound.scenario import Certificate, Patience, ScoreName, Search, Statement, StoppingRule, certify
+from echobound.scenario import Certificate, ScoreName, Search, Statement, StoppingRule, certify
 from echobound.scenario.ordering import goodness
 from echobound.scenario.statements.base import Scoring
 from echobound.scores import Direction, Score, get_score
@@ -62,7 +62,7 @@ def networks_due(plan: Terms, scores: Scores, direction: Direction) -> int:
 
     It follows from the scores up to there alone. So neither workers nor rows beyond it can change it.
     """
-    if isinstance(plan.stop, Patience):
+    if plan.stop is not None and plan.stop.by_ranks:
         return plan.stop.due(scores, direction)
     if plan.stop is None or plan.target is None:
         return plan.networks

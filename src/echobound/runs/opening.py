@@ -164,8 +164,7 @@ def settle_test(criterion: str | None = None, **settled: Any) -> Questions:
     >>> settle_test("fit<80")
     Traceback (most recent call last):
         ...
-    echobound.errors.InputError: of fit larger is better, so the criterion fit<80 would be met by bad models: write
-    fit>80
+    echobound.errors.InputError: larger is better for fit, so bad models would meet the criterion fit<80: write fit>80
     """
     asked = Questions(criterion=None if criterion is None else Criterion.of(criterion), **settled)
     if asked.criterion is not None:

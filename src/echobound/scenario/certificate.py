@@ -38,7 +38,7 @@ class WorstCase:
         Whether it did.
     divergence_bound
         Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges; of
-        several families, whichever it is drawn from.
+        several families, from any of them.
     statement
         In plain words.
     """
@@ -139,15 +139,15 @@ class Certificate:
 
     @property
     def each(self) -> int:
-        """Networks of the smallest family: whatever is certified, so many certify it."""
+        """Networks of the smallest family, which decides what is certified."""
         return min(int(family["networks"]) for family in self.families)
 
     def position(self, family: int, index: int) -> int:
-        """The number that a network has here, family after family; of one family, its index."""
+        """Position of a network, family after family; with one family, its index."""
         return sum(int(one["networks"]) for one in self.families[:family]) + index
 
     def family_name(self, position: int) -> str:
-        """Which of several families a network belongs to; empty of one."""
+        """Name of the family that a network belongs to; empty if there is only one."""
         end = 0
         for family in self.families if len(self.families) > 1 else ():
             end += int(family["networks"])

@@ -64,7 +64,7 @@ def certify(
         From what the networks were drawn, and fingerprints of data, plan, ledger and model.
     families
         Where there are several: ``family``, ``name``, ``networks`` and ``law`` of each, their scores one after the
-        other. What is certified then holds for a new network of whichever of them.
+        other. What is certified then holds for a new network from any of them.
     statements
         What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `Families`,
         `JointScores`, `BothEnds`, `Gain`.
@@ -158,7 +158,7 @@ def derived(draft: Certificate) -> Certificate:
     if not (all(0 <= i < n for i in indices) and 0 <= draft.failures <= n and draft.seed >= 0):
         raise InputError(f"winner, worst, failures or seed cannot come from {n} networks")
     if draft.blocks is not None and draft.blocks < 2:
-        raise InputError(f"blocks are scored in turn, so there are at least 2 of them, got {draft.blocks}")
+        raise InputError(f"blocks are scored in turn, so at least 2 are needed, got {draft.blocks}")
     return replace(
         draft,
         kind="best",

@@ -1,4 +1,4 @@
-"""Criterion: a score and a limit that an episode has to keep, settled before the test data are opened."""
+"""Criterion: a score and a limit that an episode has to meet, settled before the test data are opened."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FORM = re.compile(r"\s*(?P<score>[^<>=]*[^<>=\s])\s*(?P<relation><=|>=|<|>)\s*(
 
 @dataclass(frozen=True)
 class Criterion:
-    """What an episode has to keep, such as ``fit>80``.
+    """What an episode has to meet, such as ``fit>80``.
 
     Parameters
     ----------
     score
         Name of the score.
     relation, limit
-        How the score of an episode must compare with what.
+        How the score of an episode must compare with which limit.
 
     Examples
     --------
@@ -65,12 +65,12 @@ class Criterion:
         if (self.relation[0] == ">") != (direction == "max"):
             better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")
             raise InputError(
-                f"of {self.score} {better} is better, so the criterion {self} would be met by bad models: write"
+                f"{better} is better for {self.score}, so bad models would meet the criterion {self}: write"
                 f" {self.score}{sign}{self.limit:g}"
             )
 
     def met(self, scores: Sequence[float | None]) -> NDArray[np.bool_]:
-        """Which scores keep it; None is an episode in which the model diverged, and does not."""
+        """Which scores meet it; None stands for an episode in which the model diverged, which does not."""
         values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
         return np.asarray(_COMPARE[self.relation](values, self.limit)) & np.isfinite(values)
 

@@ -1,13 +1,13 @@
 """Generalisation: the second certificate, on test data that nothing was chosen by.
 
-The first certificate speaks of new networks on the same data. This one speaks of the same models on new data: the
+The first certificate is about new networks on the same data. This one is about the same models on new data: the
 picked network, and the committee, as they were before the test data were opened.
 
 **How beta is spent.** The list of statements is settled before the test data are opened: for each model an error limit,
 a failure rate if a criterion was given, and a band. Each statement holds with the confidence it names; all of them
 together hold with confidence 1 less the sum of their betas (the union bound needs no independence), and that is what
-counts for whoever picks the most pleasing one afterwards. So nothing has to be shared among them, but nothing may be
-added to the list either once the errors were seen.
+counts for whoever quotes the most pleasing one afterwards. So beta need not be shared among them, but nothing may be
+added to the list once the errors were seen.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ __all__ = ["Generalisation"]
 
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
-USEFUL = 0.05  # the probability that somebody with few episodes is told how to reach
+USEFUL = 0.05  # with few episodes, the words say how many would reach this probability
 NOT_STATED = (
-    "It speaks of these models as they were before the test data were opened: one that is changed, adapted or picked by"
-    " these data needs other test data.",
-    "It holds for new episodes that come about as the tested ones did: excitation, operating points and start. Nothing"
-    " is said about others.",
+    "It is about these models as they were before the test data were opened: a model that is changed, adapted or picked"
+    " by these data needs other test data.",
+    "It holds for new episodes that come about as the tested ones did: same excitation, operating points and start."
+    " Nothing is said about others.",
     "The list of statements was settled before the test data were opened. A further one, chosen after a look at the"
     " errors, needs other test data.",
     "A band holds on average over test data like these, not with a further confidence for this very one.",
 )
 NOT_STATED_OF_BLOCKS = (
-    "Blocks of one record are not independent. That the dependence over the gaps is as small as assumed is not tested"
-    " here, and cannot be from one record.",
+    "Blocks of one record are not independent. Whether the dependence over the gaps is as small as assumed is not"
+    " tested here, and cannot be tested with one record.",
 )
 NOT_STATED_OF_LATE = (
     "The criterion was named when the test data had been opened already. The statement about it holds only if it had"
@@ -102,7 +102,7 @@ class Generalisation:
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
-            raise InputError(f"a second certificate speaks of {', '.join(CALLED)}, got {', '.join(self.seen)}")
+            raise InputError(f"a second certificate is about {', '.join(CALLED)}, got {', '.join(self.seen)}")
         for seen in self.seen.values():
             counts = {self.episodes, len(seen.peaks), len(seen.rmse if seen.scores is None else seen.scores)}
             if len(counts) > 1:
@@ -123,7 +123,7 @@ class Generalisation:
     @cached_property
     def statements(self) -> dict[str, tuple[EpisodeStatement, ...]]:
         """What is stated of each model, in the order of the list that was settled."""
-        return {who: tuple(self._statements(seen)) for who, seen in self.seen.items()}
+        return {name: tuple(self._statements(seen)) for name, seen in self.seen.items()}
 
     def _statements(self, seen: EpisodeErrors) -> list[EpisodeStatement]:
         beta, criterion, mixing = self.settled.beta, self.settled.criterion, self.settled.mixing
@@ -141,13 +141,13 @@ class Generalisation:
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
         return [*made, band]
 
-    def limit(self, who: str = "model") -> ErrorLimit | None:
+    def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
-        return next((one for one in self.statements.get(who, ()) if isinstance(one, ErrorLimit)), None)
+        return next((one for one in self.statements.get(model, ()) if isinstance(one, ErrorLimit)), None)
 
-    def band(self, who: str = "model") -> ConformalBand | None:
+    def band(self, model: str = "model") -> ConformalBand | None:
         """The band of a model; None if there is no such model."""
-        return next((one for one in self.statements.get(who, ()) if isinstance(one, ConformalBand)), None)
+        return next((one for one in self.statements.get(model, ()) if isinstance(one, ConformalBand)), None)
 
     @property
     def confident(self) -> int:
@@ -170,8 +170,8 @@ class Generalisation:
     def words(self) -> tuple[tuple[str, str], ...]:
         """The certificate in plain words: about what, and what is said."""
         said = [("on test data", self.optimism.words)]
-        for who, statements in self.statements.items():
-            said += [(CALLED[who], one.claim) for one in statements]
+        for name, statements in self.statements.items():
+            said += [(CALLED[name], one.claim) for one in statements]
         if self.confident > 1:
             held = confidence(self.together)
             said.append(

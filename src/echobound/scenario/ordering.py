@@ -52,7 +52,7 @@ def violates(
 
 
 def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
-    """Scores turned so that larger is better; one that is not finite belongs to a network that diverged: -inf."""
+    """Scores turned so that larger is better; -inf for a network that diverged, whose score is not finite."""
     if direction not in ("max", "min"):
         raise InputError(f"the direction of a score must be 'max' or 'min', got {direction!r}")
     try:
@@ -90,7 +90,7 @@ def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> 
 def ordered(
     scores: ArrayLike, direction: Literal["max", "min"] = "max", case: Case = "best"
 ) -> tuple[list[int], list[float | None]]:
-    """Networks from the best to the worst (or back), the lowest index first among equals: indices and scores.
+    """Indices and scores of networks from the best to the worst (or back), the lowest index first among equals.
 
     The score of a diverged network is None.
 

@@ -13,19 +13,19 @@ __all__ = ["EpisodeErrors", "Questions"]
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
-    """What is settled before the test data are opened.
+    """What is asked of test data, settled before they are opened.
 
     Parameters
     ----------
     beta
         1 - confidence of each statement.
     discarded
-        So many of the largest errors are set aside.
+        How many of the largest errors are set aside.
     criterion
-        What an episode has to keep; None states no failure rate.
+        What an episode has to meet; None states no failure rate.
     blocks, gap, mixing
         None for records that are independent episodes. For one long record: into how many blocks it is cut, how many
-        samples are left out between two, and the mixing coefficient that is assumed over so many samples.
+        samples are left out between two, and the mixing coefficient that is assumed over that gap.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Questions:
         if any(given) and not all(given):
             raise InputError(
                 "blocks of one record need three numbers: how many blocks, the gap between them in samples, and the"
-                " mixing coefficient over the gap, which is an assumption that nothing here can make for you"
+                " mixing coefficient over the gap, an assumption that only you can make"
             )
         if self.blocks is not None and self.gap is not None and self.mixing is not None:
             as_count("blocks", self.blocks, least=2)
@@ -61,7 +61,7 @@ class Questions:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeErrors:
-    """What was seen of one model: a number for each episode, None where it diverged.
+    """Errors of one model in the test: one entry for each episode, None where it diverged.
 
     Parameters
     ----------

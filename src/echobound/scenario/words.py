@@ -22,7 +22,7 @@ __all__ = [
 
 
 def upward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded up: words must not promise more than the number does.
+    """A number rounded up to some digits: words must not promise more than the number does.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def upward(value: float, digits: int = 6) -> str:
 
 
 def downward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded down.
+    """A number rounded down to some digits.
 
     Examples
     --------

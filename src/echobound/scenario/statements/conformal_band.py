@@ -19,7 +19,7 @@ __all__ = ["ConformalBand"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConformalBand(EpisodeStatement):
-    """A band around the simulated output that contains the whole of a new episode with probability 1 - beta at least.
+    """A band around the simulated output that contains the whole of a new episode with probability at least 1 - beta.
 
     Marginal: over the test episodes and the new one together. There is no further confidence.
 
@@ -52,14 +52,14 @@ class ConformalBand(EpisodeStatement):
         """The words without the assumption they rest on."""
         if any(width is None for width in self.widths):
             return (
-                f"{self.tested} give no band for a probability of {1 - self.beta:g}: too few, or the model diverged in"
-                " some."
+                f"{self.tested} give no band for a probability of {1 - self.beta:g}: there are too few, or the model"
+                " diverged in some."
             )
         bands = ", ".join(
             f"{name} +- {upward(width or 0.0)}" for name, width in zip(self.names, self.widths, strict=True)
         )
         return (
-            f"The measured output of a new episode stays within {bands} of the simulated one, all along it, with"
+            f"The measured output of a new episode stays within {bands} of the simulated one throughout, with"
             f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
             " together)."
         )

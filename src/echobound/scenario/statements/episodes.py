@@ -1,7 +1,7 @@
-"""Generalisation: one network, chosen before the test data were opened, on independent test episodes.
+"""Episodes: one network, chosen before the test data were opened, on independent test episodes.
 
-An episode is an experiment of its own, from a fresh initial state (or after a washout), drawn as those of the later use
-are, and untouched by training, selection and any other run. Several looks at the same episodes share beta.
+An episode is an experiment of its own, from a fresh initial state (or after a washout), drawn in the same way as those
+of the later use, and untouched by training, selection and any other run. Several looks at the same episodes share beta.
 
 Blocks of one long record are not independent. Treated as such, they add (B - 1) times the mixing coefficient of the gap
 between them to beta (Yu 1994). That coefficient is an assumption about the plant; nothing here estimates it, so it

@@ -17,7 +17,7 @@ __all__ = ["ErrorLimit"]
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorLimit(EpisodeStatement):
-    """An error that a new episode exceeds with probability epsilon at most: the (r + 1)-th largest of the test.
+    """An error that a new episode exceeds with probability at most epsilon: the (r + 1)-th largest of the test.
 
     The same theory as for networks, with episodes in their place.
 
@@ -42,11 +42,11 @@ class ErrorLimit(EpisodeStatement):
     def __post_init__(self) -> None:
         super().__post_init__()
         if as_count("discarded", self.discarded, least=0) >= self.episodes:
-            raise InputError(f"{self.discarded} of {self.episodes} episodes cannot be set aside: keep one at least")
+            raise InputError(f"{self.discarded} of {self.episodes} episodes cannot be set aside: keep at least one")
 
     @cached_property
     def epsilon(self) -> float:
-        """The probability, at most."""
+        """The largest probability."""
         return epsilon_exact(self.episodes, self.beta, discarded=self.discarded)
 
     @property
@@ -70,7 +70,7 @@ class ErrorLimit(EpisodeStatement):
         error: str = "error",
         mixing: float | None = None,
     ) -> ErrorLimit:
-        """State it from one error for each episode; what is not finite has diverged.
+        """State it from one error for each episode; one that is not finite has diverged.
 
         Examples
         --------
@@ -81,6 +81,6 @@ class ErrorLimit(EpisodeStatement):
         values = sorted_errors(errors)
         r = as_count("discarded", discarded, least=0)
         if r >= len(values):
-            raise InputError(f"{r} of {len(values)} episodes cannot be set aside: keep one at least")
+            raise InputError(f"{r} of {len(values)} episodes cannot be set aside: keep at least one")
         limit = finite(values[-1 - r])
         return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, mixing=mixing)

@@ -23,10 +23,10 @@ __all__ = ["Families"]
 
 @dataclass(frozen=True, kw_only=True)
 class Families(ScoreStatement):
-    """The best of each of several families (orders, laws), and the best of all; the list settled beforehand.
+    """The best of each of several families (orders, laws), and the best of all; the list is settled beforehand.
 
-    Three statements, each with confidence 1 - beta. The global best needs no union bound: to beat the limit it had to
-    be missed by all networks of one and the same family.
+    Three statements, each with confidence 1 - beta. The global best needs no union bound: for the limit to be exceeded,
+    all networks of one and the same family must have missed.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Families(ScoreStatement):
 
     @cached_property
     def epsilon(self) -> float:
-        """Of whichever family: a new network of it beats the global best with this probability at most."""
+        """A new network, from any family, beats the global best with at most this probability."""
         return epsilon_exact(min(self.networks), self.beta)
 
     @cached_property
@@ -93,7 +93,7 @@ class Families(ScoreStatement):
 
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
-        """For each family: a new network of it beats its own best with this probability at most, all together."""
+        """For each family: a new network of it beats its own best with at most this probability, all together."""
         shared = each_of(len(self.names))
         return tuple(shared.epsilon(count, self.beta) for count in self.networks)
 
@@ -103,7 +103,7 @@ class Families(ScoreStatement):
         count = len(self.names)
         if self.best is None:
             return (
-                f"All networks of {count} families diverged. {self.start}, a new network of whichever family gives a"
+                f"All networks of {count} families diverged. {self.start}, a new network of any family gives a"
                 f" finite score with probability at most {upward(self.epsilon)}."
             )
         unit = f" {self.unit}" if self.unit else ""
@@ -116,7 +116,7 @@ class Families(ScoreStatement):
         else:
             own = "; ".join(f"{name} {upward(value)}" for name, value in zip(self.names, self.epsilons, strict=True))
         return (
-            f"The best of all is in family {self.names[self.best]!r}. {self.start}, a new network of whichever of the"
+            f"The best of all is in family {self.names[self.best]!r}. {self.start}, a new network from any of the"
             f" {count} families beats it with probability at most {upward(self.epsilon)}. {self.start}, a new network"
             f" whose family is drawn with the shares of the search beats it with probability at most"
             f" {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count} together,"

@@ -1,4 +1,4 @@
-"""Is it worth training more? What a larger search would probably gain. Estimates, never part of a certificate."""
+"""Gain: whether it is worth training more networks. These are estimates, not promises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def beaten_probability(networks: int, further: int) -> float:
-    """Probability that the best of so many further networks beats the best of N: M / (N + M).
+    """Probability that the best of M further networks beats the best of N: M / (N + M).
 
     Exact for a continuous score, before the scores are seen; smaller with ties.
 
@@ -80,7 +80,7 @@ def _mean_best(values: Array, n: int) -> float:
 
 
 def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction: str = "max") -> float:
-    """Upper bound for the mean gain of so many further networks, estimated without bias.
+    """Upper bound for the mean gain of this many further networks, estimated without bias.
 
     The mean best of n is concave in n, whatever the score's distribution, so that its slope from `reference` to N
     bounds what follows. Loose where many more networks are asked about.
@@ -160,10 +160,10 @@ class Gain(Statement):
     Parameters
     ----------
     networks, factor
-        N, and how many times as many are thought of.
+        N, and how many times as many are considered.
     last_decade
         What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded
-        above, the next one gains about this much at most. None where it is not finite.
+        above, the next factor of ten gains at most about as much. None where it is not finite.
     tail
         `tail_gain`: the estimate. None where there is none.
     score, direction, unit, horizon, blocks

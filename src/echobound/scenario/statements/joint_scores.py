@@ -22,7 +22,7 @@ __all__ = ["JointScores"]
 
 @dataclass(frozen=True, kw_only=True)
 class JointScores(Statement):
-    """The best of N in each of several scores, stated together; the list of scores settled beforehand.
+    """The best of N in each of several scores, stated together; the list of scores is settled beforehand.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class JointScores(Statement):
 
     @cached_property
     def epsilon_joint(self) -> float:
-        """A new network beats the best in one or more of the scores with this probability at most."""
+        """A new network beats the best in one or more of the scores with at most this probability."""
         return any_of(len(self.names)).epsilon(self.networks, self.beta)
 
     @cached_property
     def epsilon_separate(self) -> float:
-        """It beats the best in each of the scores with this probability at most, all these statements together."""
+        """It beats the best in each of the scores with at most this probability, all these statements together."""
         return each_of(len(self.names)).epsilon(self.networks, self.beta)
 
     @property

@@ -28,7 +28,7 @@ class Optimism(Statement):
     --------
     >>> print(Optimism.of(90.5, 88.25, score="fit", unit="%").words)
     The picked network scores 90.5 % on the validation data it was picked by and 88.25 % on test data: 2.25 worse. The
-    certificate speaks of the former.
+    certificate is about the former.
     """
 
     kind = "optimism"
@@ -58,7 +58,7 @@ class Optimism(Statement):
         outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
         return (
             f"The picked network scores {self.validation:.6g}{unit} on the validation data it was picked by and"
-            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate speaks of the former."
+            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate is about the former."
         )
 
     @classmethod

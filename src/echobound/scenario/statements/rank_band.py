@@ -49,7 +49,7 @@ class RankBand(ScoreStatement):
 
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
-        """For each rank, the probability that a new network lies beyond its threshold, at most."""
+        """For each rank, the largest probability that a new network lies beyond its threshold."""
         return tuple(rank_limits(self.networks, self.level, len(self.thresholds), two_sided=False)[1].tolist())
 
     @property

@@ -23,8 +23,8 @@ __all__ = ["Removal"]
 class Removal(ScoreStatement):
     """At most a fraction epsilon of all networks lies beyond the (r + 1)-th best (or worst) of N; see `of`.
 
-    Exact for a continuous score, an upper bound with ties; r must be settled before the scores are seen. For an r
-    that is chosen after a look see `RankBand`.
+    Exact for a continuous score, an upper bound with ties; r must be settled before the scores are seen. To choose r
+    after a look, use `RankBand`.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Removal(ScoreStatement):
         super().__post_init__()
         n, r = as_count("networks", self.networks), as_count("discarded", self.discarded, least=0)
         if r >= n or not 0 <= self.index < n:
-            raise InputError(f"of {n} networks {r} cannot be discarded and number {self.index} be the next")
+            raise InputError(f"{r} of {n} networks cannot be discarded, leaving number {self.index} as the next")
 
     @classmethod
     def of_search(cls, search: Search) -> Removal | None:
@@ -106,7 +106,7 @@ class Removal(ScoreStatement):
         order, values = ordered(scores, scoring.get("direction", "max"), case)
         r = as_count("discarded", discarded, least=0)
         if r >= len(order):
-            raise InputError(f"{r} networks cannot be discarded of {len(order)}: keep at least one")
+            raise InputError(f"{r} of {len(order)} networks cannot be discarded: keep at least one")
         return cls(
             networks=len(order),
             discarded=r,

@@ -1,4 +1,4 @@
-"""New data: the same N reservoirs, trained and scored again, certify afresh; and when they do not."""
+"""Renewal: the same N reservoirs, trained and scored on new data, certify afresh; and when they do not."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def require_independent(depends_on_model: bool | None) -> None:
     """
     if depends_on_model:
         raise InputError(
-            "the new data depend on the network in use, so the networks are not independent of them: draw new ones,"
-            " with another seed, and certify these"
+            "the new data depend on the network in use, so the networks are not independent of them: draw and certify"
+            " new ones, with another seed"
         )
     if depends_on_model is None:
         warnings.warn(
             "the renewed certificate holds only if the new data do not depend on the network in use (no closed loop"
-            " through it): say so if they do not",
+            " through it): say whether they do",
             stacklevel=3,
         )
 
@@ -134,7 +134,7 @@ class Renewal(ScoreStatement):
         beta, updates
             1 - confidence for all the renewals that are planned, and how many these are.
         depends_on_model
-            Whether the new data depend on the network in use, as in a closed loop. True is refused; if it is not said,
+            Whether the new data depend on the network in use, as in a closed loop. True is refused; if nothing is said,
             a warning asks.
 
         Examples
@@ -146,8 +146,8 @@ class Renewal(ScoreStatement):
         order, values = ordered(scores, scoring.get("direction", "max"))
         if len(order) != networks:
             raise InputError(
-                f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them, those"
-                " that were dropped too, or draw new ones"
+                f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them,"
+                " including any that were dropped, or draw new ones"
             )
         require_independent(depends_on_model)
         best = values[0]

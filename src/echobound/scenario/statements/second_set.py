@@ -22,7 +22,7 @@ __all__ = ["SecondSet"]
 class SecondSet(ScoreStatement):
     """Where the picked network stands among the N on an independent second set of data.
 
-    Its rank there is not settled beforehand but found, so the limit is that of the band over all ranks.
+    Its rank there is found, not settled beforehand, so the limit is that of the band over all ranks.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class SecondSet(ScoreStatement):
 
     @cached_property
     def epsilon(self) -> float:
-        """The probability that a new network does better on the second set, at most."""
+        """The largest probability that a new network does better on the second set."""
         level = local_level(self.networks, self.beta)
         return float(rank_limits(self.networks, level, self.networks, two_sided=False)[1][self.rank - 1])
 

@@ -57,7 +57,7 @@ class Anytime(StoppingRule):
 
     @cached_property
     def share(self) -> float:
-        """The beta that is used up at the first n."""
+        """The part of beta that is spent at the first n."""
         n = self.first
         return solved_share(self.beta, lambda x: -x * (1 + 1 / (n + 1)) + 2 + 2 / n)
 

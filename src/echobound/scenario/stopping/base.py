@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
@@ -21,7 +22,7 @@ SAFE = 1 + 2.0**-44  # more than the rounding errors of a limit: no reported eps
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule(Statement):
-    """When one may stop, and what is certified then.
+    """When a search may stop, and what is certified then.
 
     Parameters
     ----------
@@ -29,9 +30,9 @@ class StoppingRule(Statement):
         1 - confidence.
     """
 
-    by_ranks: ClassVar[bool] = False  # then whatever holds for a number settled beforehand holds where it stops
+    by_ranks: ClassVar[bool] = False  # then all that holds for a number settled beforehand holds where it stops
     example: ClassVar[str] = ""  # how it is written, for help and errors
-    formerly: ClassVar[str] = ""  # what `stopping_rule` still reads it by
+    formerly: ClassVar[str] = ""  # an old name that `stopping_rule` still reads
 
     beta: float
 
@@ -67,7 +68,7 @@ class StoppingRule(Statement):
             few, enough = enough, 2 * enough
             if enough > 2**60:
                 raise InputError(
-                    f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that goes on for"
+                    f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that runs"
                     f" longer. {self.words}"
                 )
         while enough - few > 1:
@@ -75,9 +76,14 @@ class StoppingRule(Statement):
             few, enough = (few, middle) if self.epsilon(middle) <= epsilon else (middle, enough)
         return enough
 
+    def due(self, scores: ArrayLike, direction: str = "max") -> int:
+        """Number of networks at which a rule by ranks stops, as far as the scores in the order of their index say."""
+        raise NotImplementedError
+
     def stops_at(self, scores: ArrayLike, direction: str = "max") -> int | None:
-        """Number of networks, in the order of their index, at which the rule stops by itself; None if it does not."""
-        return None
+        """Number of networks at which the rule stops by itself; None if it has not yet, or leaves it to you."""
+        due = self.due(scores, direction) if self.by_ranks else None
+        return due if due is not None and due <= len(np.atleast_1d(scores)) else None
 
     @property
     def always(self) -> str:
@@ -86,7 +92,7 @@ class StoppingRule(Statement):
 
 
 def solved_share(beta: float, looks: Callable[[float], float]) -> float:
-    """Solve beta = b looks(ln b) by iteration on ln b, and stay below the solution."""
+    """The b that solves beta = b looks(ln b), by iteration on ln b; rounded down, to spend no more than beta."""
     x = math.log(beta)
     for _ in range(200):
         x = math.log(beta) - math.log(looks(x))

@@ -17,7 +17,7 @@ __all__ = ["Between"]
 
 @dataclass(frozen=True, kw_only=True)
 class Between(StoppingRule):
-    """Stop at any number of networks between two that were settled beforehand, for whatever reason.
+    """Stop at any number of networks between two settled beforehand, for any reason.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Between(StoppingRule):
 
     @cached_property
     def share(self) -> float:
-        """The beta that is used up at each n."""
+        """The part of beta that is spent at each n."""
         return solved_share(self.beta, lambda x: 1 - x * math.log(self.last / self.first))
 
     @property

@@ -17,7 +17,7 @@ __all__ = ["Looks"]
 
 @dataclass(frozen=True, kw_only=True)
 class Looks(StoppingRule):
-    """Stop at one of a few numbers of networks settled beforehand, for whatever reason.
+    """Stop at one of a few numbers of networks settled beforehand, for any reason.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Looks(StoppingRule):
         for n in self.looks:
             as_count("a look", n)
         if not self.looks or list(self.looks) != sorted(set(self.looks)) or as_count("rank", self.rank) > self.looks[0]:
-            raise InputError(f"looks must be increasing numbers of networks, from the rank on, got {self.looks}")
+            raise InputError(f"looks must be increasing numbers of networks, none below the rank, got {self.looks}")
 
     @classmethod
     def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Looks | None:
@@ -54,7 +54,7 @@ class Looks(StoppingRule):
 
     @cached_property
     def share(self) -> float:
-        """The beta that is used up at each look."""
+        """The part of beta that is spent at each look."""
         if self.rank > 1:
             return self.beta / len(self.looks) / SAFE
         gaps = [1 - before / after for before, after in zip(self.looks[:-1], self.looks[1:], strict=True)]

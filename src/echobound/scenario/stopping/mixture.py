@@ -15,7 +15,7 @@ __all__ = ["Mixture"]
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(StoppingRule):
-    """Stop at any number of networks from 2 on, for whatever reason; there is nothing to settle but beta.
+    """Stop at any number of networks from 2 on, for any reason; there is nothing to settle but beta.
 
     Even beta may be chosen after the data: the limit comes from a martingale, of which 1 / beta is a value.
 

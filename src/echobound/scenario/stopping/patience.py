@@ -19,18 +19,18 @@ __all__ = ["Patience"]
 
 @dataclass(frozen=True, kw_only=True)
 class Patience(StoppingRule):
-    """Stop when the last m networks brought no improvement. Rank-based, hence free of charge.
+    """Stop when the last m networks brought no improvement. It looks at ranks alone, so it costs nothing.
 
-    Ties are broken by independent coins: without them a score with few values would void it.
+    Ties are broken by independent coin tosses: without them, a score with few values would void the certificate.
 
     Parameters
     ----------
     draws
         m.
     least
-        Never stop before so many networks.
+        Never stop before this many networks.
     seed
-        Of the coins.
+        Seed of the coin tosses.
 
     Examples
     --------
@@ -69,6 +69,7 @@ class Patience(StoppingRule):
     @cached_property
     def mean(self) -> float:
         """Number of networks at which it stops, on average."""
+        # By a recursion over records, since the sum over all orders of ranks has no closed form:
         # g(s) = s P(network s is the best so far and the rule has not stopped before s): from one record r to the next
         # record s there is r / ((s - 1) s), and the rule waits until max(r + m, least).
         g, total, window, first = [0.0, 1.0], 1.0, 1.0, 1
@@ -99,15 +100,10 @@ class Patience(StoppingRule):
         """Smallest number of networks at which the rule can stop and certifies epsilon."""
         return max(super().networks(epsilon), self.soonest)
 
-    def stops_at(self, scores: ArrayLike, direction: str = "max") -> int | None:
-        """Number of networks, in the order of their index, at which the rule stops; None if it has not yet."""
-        due = self.due(scores, direction)
-        return due if due <= len(np.atleast_1d(scores)) else None
-
     def due(self, scores: ArrayLike, direction: str = "max") -> int:
-        """Number of networks at which the rule stops unless one that is still to be drawn is better than all of these.
+        """Number of networks at which the rule stops, unless one of those still to be drawn beats all of these.
 
-        It cannot stop before, so that nothing is drawn in vain by going there and asking again.
+        It cannot stop earlier, so nothing is drawn in vain by drawing that many and asking again.
 
         Examples
         --------
@@ -116,7 +112,7 @@ class Patience(StoppingRule):
         (4, 5, 5)
         """
         values = goodness(scores, direction)
-        # Raw words, which are the same in every version of NumPy; compared, never turned into numbers.
+        # Raw words, since these are the same in every version of NumPy; they are only compared.
         coins = np.random.Philox(key=self.seed).random_raw(len(values))
         record, due = 0, self.soonest
         for now in range(len(values)):
@@ -129,12 +125,12 @@ class Patience(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        least, soonest = f", and {self.least} networks were drawn at least" if self.least > 1 else "", self.soonest
+        least, soonest = f", and at least {self.least} networks were drawn" if self.least > 1 else "", self.soonest
         return (
             f"Stop when the last {self.draws} networks brought no improvement{least}: after {self.mean:.0f} networks on"
             f" average, {soonest} at the soonest. Whatever number n it stops at, the n networks certify what n settled"
             f" beforehand would, at confidence 1 - {confidence(self.beta)}: epsilon ="
             f" {upward(self.epsilon(soonest))} with {soonest}, {upward(self.epsilon(round(self.mean)))} with"
-            f" {self.mean:.0f}. The rule looks at ranks alone; a target for the score, or the size of the last"
-            " improvement, are other rules."
+            f" {self.mean:.0f}. The rule looks at ranks alone; to stop at a target score, or when the last improvement"
+            " was small, takes another rule."
         )
