@@ -183,7 +183,7 @@ def test_blocks_of_one_record(bare, copied, records):
         ({"criterion": "good"}, "criterion is a score"),
         ({"beta": 0.0}, "beta"),
         ({"discarded": -1}, "discarded"),
-        ({"discarded": 1}, "keep one"),
+        ({"discarded": 1}, "keep at least one"),
     ],
 )
 def test_bad_arguments_leave_nothing_behind(bare, copied, options, expected):

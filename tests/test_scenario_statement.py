@@ -32,8 +32,10 @@ from echobound.scenario import (
     SecondSet,
     Statement,
     Stopped,
+    StoppingRule,
 )
 from echobound.scenario.ordering import ordered
+from echobound.typed import require_equal
 
 SCORES = np.random.default_rng(0).normal(85, 3, size=120)
 SCORES[[3, 50]] = np.nan
@@ -41,6 +43,7 @@ RMSE = np.exp(-SCORES / 50)
 EPISODES = np.random.default_rng(1).random(40)
 ERRORS = [np.random.default_rng(i).normal(size=(30, 2)) for i in range(40)]
 FIT = {"score": "fit", "unit": "%"}
+PATH = "certificate.json"
 
 # How each statement is made; called again, it must give the same.
 MAKERS = [
@@ -102,7 +105,7 @@ class TestEveryStatement:
         assert not any(bad in words for bad in ("None", "nan", "inf ", "  ", "[", "Decimal"))
 
     def test_derived_again_from_its_data(self, statement, make):
-        make().require_equal(statement.to_dict())
+        require_equal(make().to_dict(), statement.to_dict(), PATH)
 
     def test_what_does_not_follow_is_refused(self, statement, make):
         """Whatever entry is changed, either the file is refused, or the data tell; not so with mere names."""
@@ -110,7 +113,8 @@ class TestEveryStatement:
         for name in stored:
             for value in [0.3, None, "0.05"] if name == "beta" else changed(stored[name]):
                 try:
-                    make().require_equal(Statement.from_dict({**stored, name: value}).to_dict())
+                    again = Statement.from_dict({**stored, name: value})
+                    require_equal(make().to_dict(), again.to_dict(), PATH)
                 except DamagedFile:
                     continue
                 assert name in LABELS, f"{name} = {value!r} went unnoticed"
@@ -123,7 +127,7 @@ class TestEveryStatement:
                 forged = type(statement)(**{**vars_of(statement), f.name: value * 1.01})
                 again = Statement.from_dict(forged.to_dict())
                 with pytest.raises(DamagedFile, match=f.name):
-                    make().require_equal(again.to_dict())
+                    require_equal(make().to_dict(), again.to_dict(), PATH)
 
     def test_the_schema_of_its_kind_takes_it_and_nothing_else(self, statement, make):
         validator = Draft202012Validator(type(statement).json_schema())
@@ -145,6 +149,16 @@ class TestEveryStatement:
 
 def vars_of(statement):
     return {f.name: getattr(statement, f.name) for f in fields(statement)}
+
+
+def test_a_nested_statement_is_refused_with_what_it_is_nested_in():
+    stored = Patience(beta=0.05, draws=20).to_dict()
+    assert StoppingRule.from_json(stored) == Patience(beta=0.05, draws=20)
+    for change in ({"draws": 0}, {"draws": "20"}, {"mean": 3.0}, {"kind": "removal"}, {"more": 1}):
+        with pytest.raises(InputError):
+            StoppingRule.from_json({**stored, **change})
+        with pytest.raises(DamagedFile, match=r"plan\.json"):
+            StoppingRule.from_json({**stored, **change}, "plan.json")
 
 
 @pytest.mark.parametrize("kind", [None, "nothing", 3, ["removal"], "__init__"])

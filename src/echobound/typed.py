@@ -17,7 +17,18 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, 
 
 from echobound.errors import DamagedFile, InputError
 
-__all__ = ["Keywords", "digest_of", "from_json", "object_schema", "refuse", "schema", "shortened", "to_json"]
+__all__ = [
+    "Keywords",
+    "digest_of",
+    "from_json",
+    "object_schema",
+    "refuse",
+    "require_equal",
+    "require_names",
+    "schema",
+    "shortened",
+    "to_json",
+]
 
 T = TypeVar("T")
 _NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
@@ -89,6 +100,26 @@ def require_names(expected: Iterable[str], content: Mapping[str, Any], path: str
     expected = set(expected)
     for one in sorted(expected ^ {str(key) for key in content}):
         refuse(path, f"{name}.{one}" if name else one, "missing" if one in expected else "unknown")
+
+
+def require_equal(
+    derived: Mapping[str, Any], stated: Mapping[str, Any], path: str | Path | None = None, name: str = ""
+) -> None:
+    """Refuse stated content that is not what was derived again, by the first entry that differs.
+
+    Examples
+    --------
+    >>> require_equal({"networks": 3}, {"networks": 4})
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: networks: 3 follows, 4 is stated
+    """
+    require_names(derived, stated, path, name)
+    for one in derived:
+        # As text, since 1, 1.0 and true are equal in Python and are not the same in a file.
+        ours, theirs = (json.dumps(side[one], sort_keys=True) for side in (derived, stated))
+        if ours != theirs:
+            refuse(path, f"{name}.{one}" if name else one, f"{shortened(ours)} follows, {shortened(theirs)} is stated")
 
 
 def refuse(path: str | Path | None, name: str, why: str) -> NoReturn:

@@ -16,7 +16,7 @@ from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import StoppingRule
-from echobound.typed import Keywords, digest_of, from_json, require_names, shortened, to_json
+from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, shortened, to_json
 
 __all__ = ["Certificate", "WorstCase"]
 
@@ -203,11 +203,7 @@ class Certificate:
         DamagedFile
             Naming the first field that does not follow.
         """
-        ours, theirs = self.identity(), derived.identity()
-        for name in ours:
-            if ours[name] != theirs[name]:
-                follows, stated = (shortened(repr(side[name])) for side in (theirs, ours))
-                raise DamagedFile(path, name, f"{follows} follows, {stated} is stated")
+        require_equal(derived.identity(), self.identity(), path)
 
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
@@ -272,4 +268,4 @@ class Certificate:
                 raise DamagedFile(path, statement.kind, str(error)) from None
             if found is None:
                 raise DamagedFile(path, statement.kind, "nothing of this kind is stated about such a search")
-            found.require_equal(statement.to_dict(), path)
+            require_equal(found.to_dict(), statement.to_dict(), path, statement.kind)

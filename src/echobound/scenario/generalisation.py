@@ -12,7 +12,6 @@ added to the list once the errors were seen.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -29,7 +28,7 @@ from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.words import confidence, upward
-from echobound.typed import digest_of, from_json, shortened, to_json
+from echobound.typed import digest_of, from_json, require_equal, shortened, to_json
 
 __all__ = ["Generalisation"]
 
@@ -223,8 +222,5 @@ class Generalisation:
             derived = made.to_dict()
         except (InputError, OverflowError) as error:  # a number beyond all floats, where one is computed with it
             raise DamagedFile(path, "content", f"not a second certificate, {error}"[:200]) from None
-        for name in sorted({*derived, *content}):
-            ours, theirs = (json.dumps(side.get(name), sort_keys=True) for side in (derived, content))
-            if ours != theirs or name not in derived:
-                raise DamagedFile(path, name, f"{shortened(ours)} follows, {shortened(theirs)} is stated")
+        require_equal(derived, content, path)
         return made

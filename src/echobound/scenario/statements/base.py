@@ -7,18 +7,17 @@ a statement whose numbers do not follow is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, get_type_hints
 
-from echobound.errors import DamagedFile, InputError
+from echobound.errors import InputError
 from echobound.scenario.bounds import as_probability
 from echobound.scenario.ordering import goodness
 from echobound.scenario.words import confidence
-from echobound.typed import from_json, object_schema, require_names, shortened, to_json
+from echobound.typed import from_json, object_schema, refuse, require_equal, require_names, shortened, to_json
 
 if TYPE_CHECKING:
     from echobound.scenario.search import Search
@@ -100,18 +99,18 @@ class Statement:
     @classmethod
     def from_json(cls, content: Any, path: str | Path | None = None) -> Self:
         """As `from_dict`: how a statement is read that is nested in other JSON."""
-        path = "certificate.json" if path is None else path
         found = content.get("kind") if isinstance(content, Mapping) else content
         own = Statement.kinds.get(found) if isinstance(found, str) else None
         if own is None or not issubclass(own, cls):
-            raise DamagedFile(path, "kind", f"{shortened(repr(found))} is not a statement that can stand here")
+            refuse(path, "kind", f"{shortened(repr(found))} is not a statement that can stand here")
         held = [f.name for f in fields(own)]
         require_names([*held, *own.derived, "kind", "words"], content, path, own.kind)
         try:
-            statement = from_json(own, {name: content[name] for name in held}, path, own.kind)
-            statement.require_equal(content, path)
-        except (InputError, OverflowError) as error:
-            raise DamagedFile(path, own.kind, str(error)) from None
+            statement = from_json(own, {name: content[name] for name in held}, path, own.kind if path else "")
+            derived = statement.to_dict()
+        except (InputError, OverflowError) as error:  # the latter where a whole number is beyond all floats
+            refuse(path, own.kind, str(error))
+        require_equal(derived, content, path, own.kind)
         return statement
 
     @classmethod
@@ -129,20 +128,6 @@ class Statement:
         content["properties"]["kind"] = {"const": cls.kind}
         content["properties"]["words"] = {"type": "string", "minLength": 1}
         return content
-
-    def require_equal(self, stated: Mapping[str, Any], path: str | Path = "certificate.json") -> None:
-        """Refuse the JSON of a statement that differs from this one, which was derived again.
-
-        Raises
-        ------
-        DamagedFile
-            Naming the first number that does not follow.
-        """
-        for name, value in self.to_dict().items():
-            # As text, since 1, 1.0 and true are equal in Python and are not the same in a file.
-            if json.dumps(value) != json.dumps(stated.get(name)):
-                found = f"{shortened(repr(value))} follows, {shortened(repr(stated.get(name)))} is stated"
-                raise DamagedFile(path, f"{self.kind}: {name}", found)
 
 
 @dataclass(frozen=True, kw_only=True)
