@@ -229,22 +229,7 @@ class Certificate:
         try:
             derived = certifying.derived(self)
             if first is not None:
-                derived = certifying.certify(
-                    first,
-                    score=self.score,
-                    direction=self.direction,
-                    unit=self.unit,
-                    horizon=self.horizon,
-                    blocks=self.blocks,
-                    epsilon=self.epsilon,
-                    beta=self.beta,
-                    bound=self.bound,
-                    law=self.law,
-                    seed=self.seed,
-                    digests=self.digests,
-                    families=self.families,
-                    statements=self.statements,
-                )
+                derived = certifying.certify(first, **{name: getattr(self, name) for name in certifying.SETTLED})
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
         self.require_equal(derived, path)

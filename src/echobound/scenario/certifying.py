@@ -27,6 +27,12 @@ from echobound.scenario.statements.base import Statement
 
 __all__ = ["certify", "derived"]
 
+# What `certify` takes besides the scores: the rest of a certificate follows.
+SETTLED = (
+    *("score", "direction", "unit", "horizon", "blocks", "epsilon", "beta", "bound"),
+    *("law", "seed", "digests", "families", "statements"),
+)
+
 
 def certify(
     scores: ArrayLike,

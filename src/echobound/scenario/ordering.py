@@ -10,7 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.errors import InputError
 
-__all__ = ["Case", "count_violations", "goodness", "ordered", "ranking", "select", "violates"]
+__all__ = [
+    "Case",
+    "best_of",
+    "count_violations",
+    "goodness",
+    "ordered",
+    "ranking",
+    "require_member",
+    "select",
+    "violates",
+]
 
 Case = Literal["best", "worst"]
 
@@ -72,6 +82,24 @@ def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
     """
     best = ranking(scores, direction, 1)
     return best[0] if best else None
+
+
+def best_of(scores: ArrayLike, direction: Literal["max", "min"] = "max") -> tuple[int | None, float | None]:
+    """Index and value of the best score, the lowest index among equals; None and None if all networks diverged.
+
+    Examples
+    --------
+    >>> best_of([1.0, 3.0, 3.0]), best_of([float("nan")])
+    ((1, 3.0), (None, None))
+    """
+    order, values = ordered(scores, direction)
+    return (None, None) if values[0] is None else (order[0], values[0])
+
+
+def require_member(winner: int | None, networks: int) -> None:
+    """Refuse a winner that is not one of so many networks; None stands for no winner."""
+    if winner is not None and not 0 <= winner < networks:
+        raise InputError(f"network {winner} is not one of {networks}")
 
 
 def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> list[int]:

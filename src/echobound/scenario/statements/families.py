@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, epsilon_exact
-from echobound.scenario.ordering import ordered, ranking, select
+from echobound.scenario.ordering import best_of, ranking, require_member, select
 from echobound.scenario.search import Search
 from echobound.scenario.several import each_of
 from echobound.scenario.statements.base import ScoreStatement, Scoring
@@ -54,8 +55,7 @@ class Families(ScoreStatement):
         if len(set(self.names)) < len(self.names):
             raise InputError(f"families must have different names, got {', '.join(self.names)}")
         for count, winner in zip(self.networks, self.winners, strict=True):
-            if winner is not None and not 0 <= winner < as_count("networks", count):
-                raise InputError(f"network {winner} is not one of {count}")
+            require_member(winner, as_count("networks", count))
 
     @classmethod
     def of_search(cls, search: Search) -> Families | None:
@@ -133,12 +133,12 @@ class Families(ScoreStatement):
         >>> families.best, families.winners, round(families.epsilon, 4), round(families.epsilon_mixture, 4)
         (1, (1, 2), 0.7764, 0.4507)
         """
-        found = [ordered(values, scoring.get("direction", "max")) for values in scores.values()]
+        bests = [best_of(values, scoring.get("direction", "max")) for values in scores.values()]
         return cls(
             names=tuple(scores),
-            networks=tuple(len(order) for order, _ in found),
-            thresholds=tuple(values[0] for _, values in found),
-            winners=tuple(None if values[0] is None else order[0] for order, values in found),
+            networks=tuple(np.size(values) for values in scores.values()),
+            thresholds=tuple(threshold for _, threshold in bests),
+            winners=tuple(winner for winner, _ in bests),
             beta=beta,
             **scoring,
         )

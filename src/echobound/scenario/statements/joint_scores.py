@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.ordering import ordered, ranking
+from echobound.scenario.ordering import best_of, ranking, require_member
 from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
@@ -52,8 +53,7 @@ class JointScores(Statement):
         if not self.names or not len(self.names) == len(self.directions) == len(self.thresholds) == len(self.winners):
             raise InputError("each score needs a name, a direction, a threshold and a winner")
         for winner in self.winners:
-            if winner is not None and not 0 <= winner < n:
-                raise InputError(f"network {winner} is not one of {n}")
+            require_member(winner, n)
 
     @classmethod
     def of_search(cls, search: Search) -> JointScores | None:
@@ -114,8 +114,8 @@ class JointScores(Statement):
         """
         if len(directions) != len(scores):
             raise InputError(f"{len(scores)} scores need as many directions, got {len(directions)}")
-        found = [ordered(values, way) for values, way in zip(scores.values(), directions, strict=True)]
-        counts = {len(order) for order, _ in found}
+        bests = [best_of(values, way) for values, way in zip(scores.values(), directions, strict=True)]
+        counts = {np.size(values) for values in scores.values()}
         if len(counts) != 1:
             raise InputError(f"every score must be of the same networks, got {sorted(counts)} of them")
         return cls(
@@ -123,6 +123,6 @@ class JointScores(Statement):
             networks=counts.pop(),
             names=tuple(scores),
             directions=tuple(directions),
-            thresholds=tuple(values[0] for _, values in found),
-            winners=tuple(None if values[0] is None else order[0] for order, values in found),
+            thresholds=tuple(threshold for _, threshold in bests),
+            winners=tuple(winner for winner, _ in bests),
         )

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.ordering import ordered
+from echobound.scenario.ordering import best_of, require_member
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outcome_words, upward
@@ -75,8 +76,7 @@ class Renewal(ScoreStatement):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_count("updates", self.updates)
-        if self.winner is not None and not 0 <= self.winner < as_count("networks", self.networks):
-            raise InputError(f"network {self.winner} is not one of {self.networks}")
+        require_member(self.winner, as_count("networks", self.networks))
 
     @classmethod
     def of_search(cls, search: Search) -> Renewal | None:
@@ -143,19 +143,12 @@ class Renewal(ScoreStatement):
         >>> renewed.winner, round(renewed.epsilon, 6)
         (314, 0.049881)
         """
-        order, values = ordered(scores, scoring.get("direction", "max"))
-        if len(order) != networks:
+        count = np.size(scores)
+        if count != networks:
             raise InputError(
-                f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them,"
+                f"{networks} networks were drawn and {count} have scores on the new data: score all of them,"
                 " including any that were dropped, or draw new ones"
             )
         require_independent(depends_on_model)
-        best = values[0]
-        return cls(
-            networks=networks,
-            updates=updates,
-            winner=None if best is None else order[0],
-            threshold=best,
-            beta=beta,
-            **scoring,
-        )
+        winner, threshold = best_of(scores, scoring.get("direction", "max"))
+        return cls(networks=networks, updates=updates, winner=winner, threshold=threshold, beta=beta, **scoring)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.ordering import goodness, ordered
+from echobound.scenario.ordering import best_of, goodness, require_member
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.stopping.base import StoppingRule
@@ -48,8 +48,7 @@ class Stopped(ScoreStatement):
         n = as_count("networks", self.networks)
         if self.beta != self.rule.beta:
             raise InputError(f"the rule is for beta = {self.rule.beta:g}, not {self.beta:g}")
-        if self.winner is not None and not 0 <= self.winner < n:
-            raise InputError(f"network {self.winner} is not one of {n}")
+        require_member(self.winner, n)
 
     @classmethod
     def of_search(cls, search: Search) -> Stopped | None:
@@ -101,13 +100,5 @@ class Stopped(ScoreStatement):
         if networks is not None and (as_count("networks", networks) > given or n not in (None, networks)):
             raise InputError(f"the rule stops at {n or f'up to {given}'} networks, not at {networks}")
         n = n or networks or given
-        order, values = ordered(np.asarray(scores, dtype=np.float64)[:n], direction)
-        best = values[0]
-        return cls(
-            rule=rule,
-            networks=n,
-            winner=None if best is None else order[0],
-            threshold=best,
-            beta=rule.beta,
-            **scoring,
-        )
+        winner, threshold = best_of(np.asarray(scores, dtype=np.float64)[:n], direction)
+        return cls(rule=rule, networks=n, winner=winner, threshold=threshold, beta=rule.beta, **scoring)

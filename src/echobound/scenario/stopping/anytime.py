@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +32,7 @@ class Anytime(StoppingRule):
 
     kind = "anytime"
     derived = ("share",)
+    takes = (0, 1)
     example = "anytime"
 
     first: int = 100
@@ -44,16 +44,6 @@ class Anytime(StoppingRule):
             raise InputError(
                 f"beta = {self.beta:g} is too large for a rule without a last number of networks: take at most 0.5"
             )
-
-    @classmethod
-    def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Anytime | None:
-        """As in ``anytime``; ``anytime:50`` begins at 50 networks instead of 100."""
-        match numbers:
-            case []:
-                return cls(beta=beta)
-            case [first]:
-                return cls(beta=beta, first=first)
-        return None
 
     @cached_property
     def share(self) -> float:

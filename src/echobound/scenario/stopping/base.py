@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ class StoppingRule(Statement):
     """
 
     by_ranks: ClassVar[bool] = False  # then all that holds for a number settled beforehand holds where it stops
+    takes: ClassVar[tuple[int, int]] = (0, 0)  # how many numbers follow its name, at least and at most
     example: ClassVar[str] = ""  # how it is written, for help and errors
     formerly: ClassVar[str] = ""  # an old name that `stopping_rule` still reads
 
@@ -41,8 +42,12 @@ class StoppingRule(Statement):
 
     @classmethod
     def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Self | None:
-        """The rule with the numbers that stand after its name; None if it does not take so many."""
-        raise NotImplementedError
+        """The rule with the numbers after its name, which are its fields in their order; None for too few or many."""
+        fewest, most = cls.takes
+        if not fewest <= len(numbers) <= most:
+            return None
+        names = [f.name for f in fields(cls) if f.name != "beta"]
+        return cls(beta=beta, **dict(zip(names, numbers, strict=False)))
 
     @property
     def final(self) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +32,7 @@ class Between(StoppingRule):
 
     kind = "between"
     derived = ("share",)
+    takes = (2, 2)
     example = "between:100,10000"
     formerly = "horizon"
 
@@ -43,14 +43,6 @@ class Between(StoppingRule):
         super().__post_init__()
         if not as_count("first", self.first) <= as_count("last", self.last):
             raise InputError(f"the rule goes from fewer to more networks, got {self.first} to {self.last}")
-
-    @classmethod
-    def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Between | None:
-        """As in ``between:100,10000``."""
-        match numbers:
-            case [first, last]:
-                return cls(beta=beta, first=first, last=last)
-        return None
 
     @cached_property
     def share(self) -> float:

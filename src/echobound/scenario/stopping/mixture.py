@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from echobound.scenario.bounds import as_count
@@ -27,11 +26,6 @@ class Mixture(StoppingRule):
 
     kind = "mixture"
     example = "mixture"
-
-    @classmethod
-    def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Mixture | None:
-        """As in ``mixture``."""
-        return None if numbers else cls(beta=beta)
 
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks."""

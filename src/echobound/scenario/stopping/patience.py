@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,6 +43,7 @@ class Patience(StoppingRule):
     kind = "patience"
     derived = ("mean",)
     by_ranks = True
+    takes = (1, 2)
     example = "patience:200"
 
     draws: int
@@ -55,16 +55,6 @@ class Patience(StoppingRule):
         as_count("draws", self.draws)
         as_count("least", self.least)
         as_count("seed", self.seed, least=0)
-
-    @classmethod
-    def of_numbers(cls, beta: float, numbers: Sequence[int]) -> Patience | None:
-        """As in ``patience:200``; ``patience:200,315`` draws at least 315 networks."""
-        match numbers:
-            case [draws]:
-                return cls(beta=beta, draws=draws)
-            case [draws, least]:
-                return cls(beta=beta, draws=draws, least=least)
-        return None
 
     @cached_property
     def mean(self) -> float:
