@@ -107,10 +107,10 @@ def test_bad_factors(factor):
 
 def test_words():
     words = Gain.of(BOUNDED, score="fit", unit="%").words
-    assert words.startswith("Ten times more networks would probably gain about 0.4 FIT points")
+    assert words.startswith("Ten times as many networks would probably gain about 0.4 FIT points")
     assert "probability 0.9" in words
     assert Gain.of(BOUNDED, factor=2).words.startswith("Twice as many")
-    assert Gain.of(BOUNDED, factor=3).words.startswith("3 times more")
+    assert Gain.of(BOUNDED, factor=3).words.startswith("3 times as many")
 
 
 # law: true gain of 10 times more, bias and relative root-mean-square error of the last decade and of the tail, per cent

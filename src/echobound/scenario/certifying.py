@@ -20,7 +20,7 @@ from echobound.scenario.bounds import (
     networks_explicit,
 )
 from echobound.scenario.certificate import Certificate, WorstCase
-from echobound.scenario.ordering import goodness, select
+from echobound.scenario.ordering import goodness_of_each, select
 from echobound.scenario.sentences import not_stated_of, statement_of, worst_of
 from echobound.scenario.statements import registry
 from echobound.scenario.statements.base import Statement
@@ -72,8 +72,7 @@ def certify(
         Where there are several: ``family``, ``name``, ``networks`` and ``law`` of each, their scores one after the
         other. What is certified then holds for a new network from any of them.
     statements
-        What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `Families`,
-        `JointScores`, `BothEnds`, `Gain`.
+        What else these scores say, as `statements_of` makes it.
     provenance
         Where and when; not part of what is certified.
 
@@ -87,9 +86,7 @@ def certify(
     With confidence 1 - 0.01, a new network drawn and trained in the same way scores a FIT above 90 % on these
     validation data with probability at most 0.9.
     """
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    values = goodness_of_each(scores, direction)
     sign = 1.0 if direction == "max" else -1.0
     failed = ~np.isfinite(values)
     best, worst = select(scores, direction), int(np.argmin(values))
@@ -154,7 +151,7 @@ def derived(draft: Certificate) -> Certificate:
         required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
     if sum(family.get("networks", 0) for family in draft.families) != n:
         raise InputError(f"the families do not have {n} networks in all")
-    each = draft.each
+    each = draft.each  # the smallest family decides: to beat the global best, a new network may come from it
     if each < required:
         raise InputError(
             f"{each} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
@@ -182,7 +179,7 @@ def derived(draft: Certificate) -> Certificate:
 
 
 def _require_of_the_same(draft: Certificate) -> None:
-    """Statements in a certificate are of kinds that scores confirm, one of each, about the same scores."""
+    """Statements in a certificate are of kinds that a search makes, one of each, about the same scores."""
     kinds = [statement.kind for statement in draft.statements]
     allowed = [kind.kind for kind in registry.OF_SEARCH]
     if len(set(kinds)) < len(kinds) or not set(kinds) <= set(allowed):

@@ -6,8 +6,9 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Array, Mask
 from echobound.errors import InputError
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "best_of",
     "count_violations",
     "goodness",
+    "goodness_of_each",
     "ordered",
     "ranking",
     "require_member",
@@ -44,9 +46,7 @@ def count_violations(
     return int(violates(scores, threshold, direction, case).sum()), int(ties.sum())
 
 
-def violates(
-    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
-) -> NDArray[np.bool_]:
+def violates(scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case) -> Mask:
     """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
 
     Examples
@@ -61,7 +61,7 @@ def violates(
     return np.asarray(values > limit if case == "best" else values < limit)
 
 
-def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
+def goodness(scores: ArrayLike, direction: str) -> Array:
     """Scores turned so that larger is better; -inf for a network that diverged, whose score is not finite."""
     if direction not in ("max", "min"):
         raise InputError(f"the direction of a score must be 'max' or 'min', got {direction!r}")
@@ -70,6 +70,14 @@ def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"scores must be numbers: {error}") from None
     return np.where(np.isfinite(values), values if direction == "max" else -values, -np.inf)
+
+
+def goodness_of_each(scores: ArrayLike, direction: str) -> Array:
+    """As `goodness`, of one score for each of one network or more."""
+    values = goodness(scores, direction)
+    if values.ndim != 1 or not len(values):
+        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    return values
 
 
 def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
@@ -111,7 +119,7 @@ def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> 
     ([1, 3], [0])
     """
     values = goodness(scores, direction)
-    order = np.argsort(-values, kind="stable")[:count]
+    order = np.argsort(-values, kind="stable")[:count]  # stable, so that the lowest index comes first among equals
     return [int(index) for index in order if values[index] != -np.inf]
 
 
@@ -129,9 +137,7 @@ def ordered(
     """
     if case not in ("best", "worst"):
         raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    values = goodness_of_each(scores, direction)
     order = np.argsort(-values if case == "best" else values, kind="stable")
     sign = 1.0 if direction == "max" else -1.0
     return order.tolist(), [value if math.isfinite(value) else None for value in (sign * values[order]).tolist()]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.ordering import goodness
+from echobound.scenario.ordering import goodness_of_each
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Scoring, Statement
 from echobound.scenario.words import score_title
@@ -63,7 +63,7 @@ def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "ma
     >>> learning_curve(range(1, 11), [1, 5, 9, 10]).round(6).tolist()
     [5.5, 9.166667, 9.9, 10.0]
     """
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     sign = 1.0 if direction == "max" else -1.0
     return np.array([sign * _mean_best(values, as_count("a size of the learning curve", n)) for n in sizes])
 
@@ -75,7 +75,7 @@ def _mean_best(values: Array, n: int) -> float:
         raise InputError(f"the learning curve goes up to the {count} networks there are, got {n}")
     i = np.arange(count, n - 1, -1)
     weights = n / count * np.concatenate([[1.0], np.cumprod((i[:-1] - n) / (i[:-1] - 1.0))])
-    counted = weights > 0
+    counted = weights > 0  # or 0 times the -inf of a diverged network would be NaN
     return float(weights[counted] @ values[i[counted] - 1])
 
 
@@ -90,7 +90,7 @@ def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction
     >>> round(extrapolated_gain(range(1, 11), further=1, reference=9), 6)
     0.1
     """
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     n = as_count("reference", reference)
     if n >= len(values):
         raise InputError(f"the reference must be below the {len(values)} networks there are, got {n}")
@@ -121,6 +121,7 @@ def _tail(values: Array, count: int) -> _Tail | None:
     a1 = float((excess * np.arange(count - 1, -1, -1) / (count - 1)).mean())
     if not a0 > 2 * a1 > 0:
         return None
+    # A score that is bounded above has no heavier tail than an exponential one: its shape is at most 0.
     shape = min(0.0, max(-0.5, 2 - a0 / (a0 - 2 * a1)))
     return _Tail(shape, a0 * (1 - shape), count)
 
@@ -141,16 +142,9 @@ def tail_gain(
     """
     if not (math.isfinite(factor) and factor > 1):
         raise InputError(f"the factor must be above 1, got {factor}")
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     tail = _tail(values, len(values) // 10 if count is None else as_count("count", count, least=2))
     return None if tail is None else tail.gain(factor)
-
-
-def _values(scores: ArrayLike, direction: str) -> Array:
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
-    return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,18 +200,19 @@ class Gain(Statement):
     @property
     def words(self) -> str:
         """The estimate in plain words."""
-        times = {2: "Twice as many", 10: "Ten times more"}.get(self.factor, f"{self.factor} times more")
+        times = {2: "Twice", 10: "Ten times"}.get(self.factor, f"{self.factor} times")
         name = score_title(self.score)
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
-        chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
+        chance = f"find a better one with probability {self.probability:.3g}"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
-            return f"{chance}; the scores are too few or too alike to say how much better{seen}."
+            unknown = "the scores are too few or too alike to say how much better"
+            return f"{times} as many networks would {chance}; {unknown}{seen}."
         gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} networks would probably gain about {gained} {point}{points}{seen}: an order of magnitude,"
-            f" give or take its own size. {chance}. Part of such a gain is luck on"
+            f"{times} as many networks would probably gain about {gained} {point}{points}{seen}; this is an"
+            f" order-of-magnitude estimate. They would {chance}. Part of such a gain is luck on"
             f" {'these validation data' if self.blocks is None else 'these blocks'}."
         )
 
@@ -229,12 +224,12 @@ class Gain(Statement):
         --------
         >>> scores = [100 - 10 * math.sqrt(1 - i / 201) for i in range(1, 201)]
         >>> print(Gain.of(scores, score="fit", unit="%").words)
-        Ten times more networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3): an order
-        of magnitude, give or take its own size. Ten times more networks would find a better one with probability 0.9.
-        Part of such a gain is luck on these validation data.
+        Ten times as many networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3); this is
+        an order-of-magnitude estimate. They would find a better one with probability 0.9. Part of such a gain is luck
+        on these validation data.
         """
         direction = scoring.get("direction", "max")
-        values = np.sort(_values(scores, direction))
+        values = np.sort(goodness_of_each(scores, direction))
         tenth = len(values) // 10
         decade = float(values[-1]) - _mean_best(values, tenth) if tenth and np.isfinite(values[-1]) else math.nan
         return cls(

@@ -77,14 +77,14 @@ class Stopped(ScoreStatement):
     def of(
         cls, scores: ArrayLike, rule: StoppingRule, networks: int | None = None, **scoring: Unpack[Scoring]
     ) -> Stopped:
-        """State it from the scores in order of their index; those beyond where the rule stopped are not used.
+        """State it from the scores in the order of their index; those after the rule stopped are not used.
 
         Parameters
         ----------
         scores, rule
             The scores and the rule.
         networks
-            Where one stopped; given by the rule itself if it is `Patience`, all scores if not given.
+            Where the search stopped: the rule itself says so if it looks at ranks; all scores if not given.
 
         Examples
         --------
