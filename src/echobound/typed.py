@@ -49,6 +49,7 @@ def to_json(value: Any) -> Any:
     >>> to_json({"scores": (1.0, float("nan"))})
     {'scores': [1.0, None]}
     """
+    # First of all: a class with a JSON form of its own may be a dataclass too.
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
@@ -165,6 +166,7 @@ def _suits(value: Any, hint: Any) -> bool:
     """Whether a value has a plain type: true and false are not numbers, and whole numbers are numbers."""
     if get_origin(hint) is Literal:
         return any(value == one and type(value) is type(one) for one in get_args(hint))
+    # `type(...) is`, not `isinstance`: true and false are integers in Python.
     if hint is float:
         return type(value) is int or (isinstance(value, float) and math.isfinite(value))
     return type(value) is hint

@@ -182,7 +182,7 @@ class Certificate:
         held = [f.name for f in fields(cls)]
         require_names([*held, "schema_version", "digest"], content, path)
         version = content["schema_version"]
-        if version is not SCHEMA_VERSION:
+        if version is not SCHEMA_VERSION:  # not `!=`, since true equals 1
             raise DamagedFile(
                 path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
             )

@@ -87,7 +87,7 @@ def certify(
     validation data with probability at most 0.9.
     """
     values = goodness_of_each(scores, direction)
-    sign = 1.0 if direction == "max" else -1.0
+    sign = 1.0 if direction == "max" else -1.0  # turns goodness back into the score
     failed = ~np.isfinite(values)
     best, worst = select(scores, direction), int(np.argmin(values))
     count = len(values)

@@ -112,7 +112,7 @@ class Generalisation:
             raise InputError("without a criterion nothing can have been named late")
         if self.settled.blocks not in (None, self.episodes):
             raise InputError(f"{self.settled.blocks} blocks were settled, {self.episodes} were seen")
-        _ = self.statements  # what cannot be stated is refused here
+        _ = self.statements  # made now, so that what cannot be stated is refused here and not when it is printed
 
     @property
     def episodes(self) -> int:

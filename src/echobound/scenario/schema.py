@@ -20,6 +20,7 @@ def schema() -> dict[str, Any]:
     >>> schema()["properties"]["direction"]["enum"]
     ['max', 'min']
     """
+    # Set here and not by type hints: what the file has besides the fields, and what depends on the lists of variants.
     content = typed.schema(Certificate)
     inside = content["properties"]
     inside["schema_version"] = {"const": SCHEMA_VERSION}

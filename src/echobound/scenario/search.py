@@ -30,6 +30,7 @@ class ScoreName:
     unit: str = ""
 
 
+# Compared by identity, since comparing tables of scores gives arrays.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Search:
     """A finished search, as statements see it.

@@ -44,7 +44,7 @@ def downward(value: float, digits: int = 6) -> str:
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
-    number = Decimal(repr(float(value)))
+    number = Decimal(repr(float(value)))  # its shortest text, so that 0.05 stays 0.05 and is not rounded up
     if number:
         number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
     return f"{float(number):.{digits}g}"

@@ -88,6 +88,7 @@ class BothEnds(ScoreStatement):
     @cached_property
     def epsilon_outside(self) -> float:
         """Holds for the probability to fall outside the range of the N scores, at either end."""
+        # V_best + V_worst has the law Beta(2, N - 1): the bound for two decisions.
         return epsilon_exact(self.networks, self.beta, d=2)
 
     @property

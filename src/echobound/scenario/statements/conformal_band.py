@@ -101,6 +101,7 @@ class ConformalBand(EpisodeStatement):
         scale = np.ones(outputs) if scales is None else np.asarray(scales, dtype=np.float64)
         if scale.shape != (outputs,) or not (np.isfinite(scale) & (scale > 0)).all():
             raise InputError(f"{outputs} outputs need as many positive scales, got {scales!r}")
+        # One number for an episode, its largest scaled error, makes the band hold for all samples and outputs at once.
         values = sorted_errors([float((a / scale).max()) for a in arrays])
         rank = _conformal_rank(len(values), beta)
         size = finite(values[rank - 1]) if rank <= len(values) else None

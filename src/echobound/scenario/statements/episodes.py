@@ -58,6 +58,7 @@ class EpisodeStatement(Statement):
     @property
     def total_beta(self) -> float:
         """1 - confidence with what dependence between blocks may add."""
+        # Yu (1994): B dependent blocks are as good as independent ones but for (B - 1) mixing coefficients.
         return self.beta + (self.episodes - 1) * (self.mixing or 0.0)
 
     @property

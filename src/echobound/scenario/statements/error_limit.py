@@ -47,6 +47,7 @@ class ErrorLimit(EpisodeStatement):
     @cached_property
     def epsilon(self) -> float:
         """The largest probability."""
+        # The same theory as for networks set aside: episodes are the draws, and the largest error is the "best".
         return epsilon_exact(self.episodes, self.beta, discarded=self.discarded)
 
     @property

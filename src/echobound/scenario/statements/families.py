@@ -84,11 +84,13 @@ class Families(ScoreStatement):
     @cached_property
     def epsilon(self) -> float:
         """A new network, from any family, beats the global best with at most this probability."""
+        # The smallest family has the weakest limit, and the new network may be from that one.
         return epsilon_exact(min(self.networks), self.beta)
 
     @cached_property
     def epsilon_mixture(self) -> float:
         """The same for a new network whose family is drawn with the shares the families had."""
+        # All networks of the search are then draws from this mixture, if stratified ones, which only helps.
         return epsilon_exact(sum(self.networks), self.beta)
 
     @cached_property

@@ -68,6 +68,7 @@ class JointScores(Statement):
     @classmethod
     def claims(cls, search: Search) -> list[int]:
         """The best in each score."""
+        # Not strict: an audit also asks about a ledger that lacks a column.
         columns = zip(search.scores, search.table.T, strict=False) if search.joint else ()
         return [best for score, column in columns for best in ranking(column, score.direction, 1)]
 

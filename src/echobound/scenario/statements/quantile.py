@@ -50,6 +50,7 @@ class QuantileInterval(ScoreStatement):
         """Ranks of the two scores, from the smallest: 0 is -infinity, N + 1 infinity."""
         ranks = np.arange(self.networks + 2)
         below, above = self._misses(ranks)
+        # Half of beta at each side, and the innermost ranks that keep to it.
         return int(ranks[below <= self.beta / 2].max()), int(ranks[above <= self.beta / 2].min())
 
     @cached_property

@@ -55,6 +55,7 @@ class RankBand(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
+        # A few ranks stand for all: somebody who wants another asks `words_of`.
         shown = [k for k in (1, 2, 5, 10, len(self.thresholds)) if k <= len(self.thresholds)]
         said = []
         for k in sorted(set(shown)):

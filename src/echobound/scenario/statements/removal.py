@@ -78,6 +78,7 @@ class Removal(ScoreStatement):
         """The statement in plain words."""
         best, aside = self.case == "best", _aside(self.discarded, self.case)
         limit = f"{data_words(self)} with probability at most {upward(self.epsilon)}."
+        # Nothing is worse than divergence, so at that end a diverged threshold limits nothing.
         if self.threshold is None and not best:
             said = "The threshold is a diverged network, and nothing is worse: nothing is promised at this end."
         else:

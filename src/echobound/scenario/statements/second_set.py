@@ -71,5 +71,5 @@ class SecondSet(ScoreStatement):
         values = goodness(scores, scoring.get("direction", "max"))
         if values.ndim != 1 or not 0 <= winner < len(values):
             raise InputError(f"the picked network {winner} is not one of the {values.size} that have scores")
-        rank = int((values >= values[winner]).sum())
+        rank = int((values >= values[winner]).sum())  # last among equals: a tie must not flatter the picked network
         return cls(networks=len(values), winner=winner, rank=rank, beta=beta, **scoring)

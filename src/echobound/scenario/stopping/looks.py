@@ -55,6 +55,7 @@ class Looks(StoppingRule):
     @cached_property
     def share(self) -> float:
         """The part of beta that is spent at each look."""
+        # For the best, what the looks have in common is known and need not be paid twice; other ranks share beta.
         if self.rank > 1:
             return self.beta / len(self.looks) / SAFE
         gaps = [1 - before / after for before, after in zip(self.looks[:-1], self.looks[1:], strict=True)]

@@ -84,6 +84,7 @@ class Patience(StoppingRule):
 
     def epsilon(self, networks: int) -> float:
         """What is certified if the rule stops at this many networks: as for a number settled beforehand."""
+        # The order of ranks is independent of the set of scores, and the rule sees nothing but the order.
         return epsilon_exact(networks, self.beta)
 
     def networks(self, epsilon: float) -> int:

@@ -32,6 +32,8 @@ def peeking_probability(networks: Sequence[int], epsilons: Sequence[float]) -> f
     if len(n) != len(log_miss) or (np.diff(n) <= 0).any() or (np.diff(log_miss) < -1e-12).any():
         raise InputError("as many limits as looks are needed, the looks increasing and the limits not")
     first = np.zeros(len(n))  # P(exceeded at this look and at none before)
+    # Exceeded at look j, less those that were first exceeded at a look i before and whose draws since then all missed
+    # the share of limit j; what exceeded limit i exceeds limit j too, since limits do not grow.
     for j in range(len(n)):
         first[j] = math.exp(n[j] * log_miss[j]) - first[:j] @ np.exp((n[j] - n[:j]) * log_miss[j])
     return float(first.sum())
