@@ -437,7 +437,7 @@ def test_at_will_the_worst_is_not_said_to_be_covered_where_it_diverged():
         scores = np.append(np.arange(50.0), last)
         stopped = Stopped.of(scores, Anytime(beta=0.01, first=10), score="fit")
         certificate = certify(scores, **about, statements=[stopped])
-        assert any(f"It covers {covered};" in sentence for sentence in certificate.not_stated)
+        assert any(f"It covers {covered}." in sentence for sentence in certificate.not_stated)
 
 
 @pytest.mark.parametrize(
