@@ -16,7 +16,7 @@ import numpy as np
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel, thinned
-from echobound.runs.outcome import NOT_COVERED
+from echobound.runs.scoring import NOT_COVERED
 from echobound.scenario.generalisation import CALLED
 from echobound.scores import get_score
 
@@ -336,7 +336,9 @@ def origin(run: RunContents) -> Section:
         "How to derive it again",
         {
             "plan": run.plan.to_dict(),
-            "names": [family["name"] for family in run.plan.families] or [run.plan.laws[0].name],
+            "names": [family.name for family in run.plan.families]
+            if len(run.plan.families) > 1
+            else [run.plan.law[0].name],
             "digests": {part: value for part, value in run.certificate.digests.items() if value},
             "provenance": run.certificate.provenance,
             "command": again(run),
@@ -346,15 +348,10 @@ def origin(run: RunContents) -> Section:
 
 def again(run: RunContents) -> str:
     """The command that makes the whole run again, from the plan and the data of its own folder."""
-    washout = run.plan.folds[0].training[0].washout
     old, new = (json.dumps(name, ensure_ascii=False) for name in (run.name, f"{run.name}-again"))
     code = (
-        "from echobound import RunFolder, identify;"
-        f" old = RunFolder({old}); data, plan = old.experiments, old.plan;"
-        f" new = identify(data.training, data.validation or None, test=data.test, law=plan.laws, seed=plan.seed,"
-        f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
-        f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, stop=plan.stop,"
-        f" target=plan.target, discarded=plan.discarded, joint=plan.joint, renewal=plan.renewal, run={new});"
+        f"from echobound import RunFolder, identify; old = RunFolder({old}); data = old.experiments;"
+        f" new = identify(data.training, data.validation or None, test=data.test, plan=old.plan, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"

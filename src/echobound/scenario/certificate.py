@@ -107,7 +107,12 @@ class Certificate:
 
     def position(self, family: int, index: int) -> int:
         """The number that a network has here, family after family; of one family, its index."""
-        return sum(int(one["networks"]) for one in self.families[:family]) + index
+        before = 0
+        for one in self.families if len(self.families) > 1 else ():
+            if one["family"] == family:
+                break
+            before += int(one["networks"])
+        return before + index
 
     def family_name(self, position: int) -> str:
         """Which of several families a network belongs to; empty of one."""
