@@ -56,7 +56,7 @@ def test_records_must_outlast_the_washout() -> None:
     require_longer_than_washout([counting(101), counting(500)], washout=100)
     with pytest.raises(DataError, match=r"washout=100 must be shorter than every test record, but run has 100 samples"):
         require_longer_than_washout([counting(500), counting(100)], washout=100, what="test")
-    with pytest.raises(InputError, match="from 0 on, got -1"):
+    with pytest.raises(InputError, match="0 or more, got -1"):
         require_longer_than_washout(counting(5), washout=-1)
 
 

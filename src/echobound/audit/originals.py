@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from echobound.audit.log import Log
 from echobound.data import Record
 from echobound.data.experiments import Experiments
+from echobound.data.overlap import places_in, samples_of
 
 __all__ = ["check_originals"]
 
@@ -22,7 +22,7 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], log: 
     for role, record in experiments.roles:
         numbers[role] += 1
         name = f"data.npz, {role} record {numbers[role]}"
-        places = [(i, at) for i, original in enumerate(originals) for at in _places(record, original)]
+        places = [(i, at) for i, original in enumerate(originals) for at in places_in(record, original)]
         if not places:
             log.find(name, "a part of the original data", _nearest(record, originals))
             found_all = False
@@ -47,28 +47,11 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], log: 
             log.find("data.npz", f"all {len(original)} samples of {original.name}", left)
 
 
-def _table(record: Record) -> Any:
-    return np.ascontiguousarray(np.concatenate([record.u, record.y], axis=1))
-
-
-def _places(record: Record, original: Record) -> Iterator[int]:
-    """Samples of an original at which a record starts, if it is a part of it bit for bit."""
-    part, whole = _table(record), _table(original)
-    if part.shape[1] != whole.shape[1]:
-        return
-    width, wanted, text = part[0].nbytes, part.tobytes(), whole.tobytes()
-    at = text.find(wanted)
-    while at >= 0:
-        if at % width == 0:
-            yield at // width
-        at = text.find(wanted, at + 1)
-
-
 def _nearest(record: Record, originals: Sequence[Record]) -> str:
     """Where a record departs from the original it is most like."""
-    part, best, said = _table(record), 0.5, "no such samples in them"
+    part, best, said = samples_of(record), 0.5, "no such samples in them"
     for original in originals:
-        whole = _table(original)
+        whole = samples_of(original)
         if part.shape[1] != whole.shape[1]:
             continue
         for at in {0, len(whole) - len(part)} if len(whole) >= len(part) else set():

@@ -1,6 +1,6 @@
-"""Records and what is done to them before a network sees them: reading, checks, scaling, splitting."""
+"""Records, and what happens to them before a network sees them: reading, checks, scaling, splitting."""
 
-from echobound.data.checks import require_longer_than_washout, require_varying_outputs
+from echobound.data.checks import default_washout, require_longer_than_washout, require_varying_outputs
 from echobound.data.formats import read_table
 from echobound.data.reading import read_csv, read_records
 from echobound.data.record import Record, as_records
@@ -16,6 +16,7 @@ __all__ = [
     "Table",
     "as_records",
     "decimated",
+    "default_washout",
     "read_csv",
     "read_records",
     "read_table",
