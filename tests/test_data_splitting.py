@@ -48,7 +48,7 @@ def test_sizes_that_are_none_are_refused(size: float) -> None:
 
 @pytest.mark.parametrize(("validation", "test"), [(100, 0), (0.5, 0.5), (0.999, 0), (60, 40)])
 def test_something_must_be_left_for_training(validation: float, test: float) -> None:
-    with pytest.raises(InputError, match=r"run has 100 samples, and .* leave none for training"):
+    with pytest.raises(InputError, match=r"run has 100 samples, so .* leave none for training"):
         split(counting(100), validation, test)
 
 
