@@ -104,7 +104,7 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> No
 
 def test_missing_files_ask_for_the_run(tmp_path: Path) -> None:
     for read in (lambda path: read_json(path), lambda path: read_npz(path, "model")):
-        with pytest.raises(RunError, match=r"is missing: is .* a run folder") as refusal:
+        with pytest.raises(RunError, match=r"is missing: check that .* is a run folder") as refusal:
             read(tmp_path / "plan.json")
         assert not isinstance(refusal.value, DamagedFile)
 
@@ -131,7 +131,7 @@ def test_fortran_order_and_big_endian_come_back(tmp_path: Path) -> None:
 
 
 def test_another_kind_is_refused(model: Path) -> None:
-    with pytest.raises(DamagedFile, match="header: a data was expected, found 'model'"):
+    with pytest.raises(DamagedFile, match="header: kind 'data' was expected, found 'model'"):
         read_npz(model, "data")
 
 
@@ -205,10 +205,10 @@ def test_array_headers_that_lie_are_refused_with_the_array(tmp_path: Path, descr
 def test_compressed_and_foreign_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     archive(path, {"W.npy": member(np.zeros(1000))}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(DamagedFile, match="array W: compressed"):
+    with pytest.raises(DamagedFile, match="array W: it is compressed"):
         read_npz(path, "model")
     archive(path, {"readme.txt": b"hello"})
-    with pytest.raises(DamagedFile, match=r"array readme\.txt: bad header"):
+    with pytest.raises(DamagedFile, match=r"array readme\.txt: its header cannot be read"):
         read_npz(path, "model")
 
 
@@ -235,7 +235,7 @@ def test_headers_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
         read_npz(path, "model")
     assert len(str(refusal.value)) < 400 + len(str(path))
     archive(path, {"W.npy": member(np.zeros(3))})
-    with pytest.raises(DamagedFile, match="header: no JSON header of a model"):
+    with pytest.raises(DamagedFile, match="header: not a JSON header of kind 'model'"):
         read_npz(path, "model")
 
 

@@ -147,7 +147,7 @@ def test_ph_falls_as_acid_is_added(wa: list[float], wb: float) -> None:
 
 @pytest.mark.parametrize(("wa", "wb"), [(np.nan, 0.0), (0.0, np.nan), (100.0, 0.0), (0.0, -1e-6), (0.0, np.inf)])
 def test_ph_of_impossible_solutions_is_refused(wa: float, wb: float) -> None:
-    with pytest.raises(InputError, match="pH is defined for"):
+    with pytest.raises(InputError, match="pH is computed for"):
         ph_of(wa, wb)
 
 

@@ -54,8 +54,8 @@ class Reading:
     def __post_init__(self) -> None:
         if self.missing not in MISSING:
             raise DataError(
-                f"missing must be one of {', '.join(MISSING)}, got {self.missing!r}: refuse missing values, or split the"
-                " data at them"
+                f"missing must be one of {', '.join(MISSING)}, got {self.missing!r}: refuse missing values, or split"
+                " the data at them"
             )
         if self.resample is not None and not (math.isfinite(self.resample) and self.resample > 0):
             raise DataError(
