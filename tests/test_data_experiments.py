@@ -60,7 +60,7 @@ def test_the_digest_covers_content_order_and_role(experiments: Experiments) -> N
 
 
 def test_digests_never_change() -> None:
-    """Pinned: run folders of earlier versions must still check."""
+    """Pinned: run folders of earlier versions must remain valid."""
     one = Record(u=[0.0, 1.0, 2.0], y=[0.5, 0.25, 0.125], sampling_time=10.0, input_units=("mL/s",), name="pinned")
     assert (
         Experiments((one,), (one.part(0, 2),)).digest

@@ -1,4 +1,4 @@
-"""Files of every kind: the same record from each, and every refusal in one sentence with its remedy."""
+"""Files of every kind: each gives the same record, and every refusal is one sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FRAME = pandas.DataFrame({"t": T, "valve": U[:, 0], "load": U[:, 1], "level": Y}
 
 
 def mat73(path: Path, **variables: Any) -> None:
-    """A MATLAB 7.3 file: HDF5 behind a block of text, everything stored by columns."""
+    """Write a MATLAB 7.3 file: HDF5 after a text header, with everything stored column by column."""
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, value in variables.items():
             stored = file.create_dataset(name, data=np.atleast_2d(np.asarray(value)).T)

@@ -1,4 +1,4 @@
-"""Reading tables: the shapes files come in, the real ones, and every refusal with its place."""
+"""Reading tables: the layouts that occur, real files, and refusals that name the column and the row."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def timed(write: Write, times: list[str], **arguments: float) -> Record:
 def test_the_printing_of_regular_times_is_forgiven(
     tmp_path_factory: pytest.TempPathFactory, step: float, start: float, count: int, digits: int
 ) -> None:
-    """As many decimals as give `digits` significant digits to one step."""
+    """Times are printed with as many decimals as give a step `digits` significant digits."""
     decimals = max(0, digits - 1 - int(np.floor(np.log10(step))))
     rows = "".join(f"{start + i * step:.{decimals}f},{i},{i}\n" for i in range(count))
     path = tmp_path_factory.mktemp("times") / "r.csv"

@@ -1,4 +1,4 @@
-"""Sampling: gaps and missing values, resampling and decimation without aliases, and what reading costs in memory."""
+"""Sampling: gaps and missing values, resampling and decimation without aliasing, and the memory that reading needs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_gap_is_refused_split_or_bridged_with_a_warning() -> None:
 @given(st.lists(st.booleans(), min_size=3, max_size=60))
 @settings(deadline=None)
 def test_split_keeps_every_complete_row_in_its_place(holes: list[bool]) -> None:
-    """Against cutting by hand: runs of complete rows of at least two samples, nothing else."""
+    """Compared with cutting by hand: runs of at least two complete rows, nothing else."""
     rows = len(holes)
     data = np.column_stack([np.arange(rows) * 2.0, np.arange(float(rows)), np.where(holes, np.nan, np.arange(rows))])
     runs: list[list[int]] = [[]]
@@ -212,7 +212,7 @@ ROWS = 120_000
 def test_reading_needs_at_most_twice_the_memory_of_the_record(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrays, strings and bytes are traced by Python, Arrow's memory by its own pool; a chunk's worth is allowed."""
+    """Python traces arrays, strings and bytes, Arrow's pool its own memory; one chunk is allowed on top."""
     from test_data_formats import mat73
 
     monkeypatch.setattr("echobound.data.cells.CHUNK", 256)

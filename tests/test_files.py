@@ -1,4 +1,4 @@
-"""Files: whole or not there, exact round trips, and nothing believed that does not check."""
+"""Files: complete or absent, exact round trips, and nothing accepted that fails a check."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_another_kind_is_refused(model: Path) -> None:
 
 
 def test_no_flipped_bit_goes_unnoticed(model: Path) -> None:
-    """Every byte in turn: refused as damaged, or the content is the same after all (names of zip fields and such)."""
+    """Each byte in turn: the file is refused as damaged, or its content is unchanged (unused fields of the archive)."""
     raw = model.read_bytes()
     header, stored = read_npz(model, "model")
     for position in range(len(raw)):
@@ -193,7 +193,7 @@ def archive(path: Path, members: dict[str, bytes], compression: int = zipfile.ZI
     ],
 )
 def test_array_headers_that_lie_are_refused_with_the_array(tmp_path: Path, descr: str, shape: str) -> None:
-    """With a right checksum, as only somebody who means it can write."""
+    """With a correct checksum, as in a deliberate forgery."""
     path = tmp_path / "model.npz"
     text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n"
     body = b"" if shape.startswith(("(4", "(0", "(9")) else bytes(16)
@@ -301,7 +301,7 @@ def test_digest_tells_apart(one: object, other: object) -> None:
 
 
 def test_digest_never_changes() -> None:
-    """Pinned: run folders and certificates of earlier versions must still check."""
+    """Pinned: run folders and certificates of earlier versions must remain valid."""
     value = {"u": np.arange(4.0).reshape(2, 2), "names": ["q3", "pH"], "sampling_time": 10.0, "none": None}
     assert digest(value) == "08469a5a0b0ad1200fee012d92b9010ef69cacd4ba082dc2078f3285bed6fbf3"
 

@@ -17,7 +17,7 @@ from echobound.plants import PHPlant, PHState, multilevel, noise_limit, ph_exper
 
 
 def balance(y: float, wa: float, wb: float) -> float:
-    """The charge balance, written out from the chemistry with the numbers of the paper."""
+    """Return the charge balance, written out from the chemistry with the numbers of the paper."""
     return wa + 10 ** (y - 14) - 10**-y + wb * (1 + 2 * 10 ** (y - 10.25)) / (1 + 10 ** (6.35 - y) + 10 ** (y - 10.25))
 
 
@@ -27,7 +27,7 @@ def steady_ph(q3: float, q2: float = 0.55) -> float:
 
 
 def reference_response(q3: np.ndarray, q2: np.ndarray) -> np.ndarray:
-    """The three differential equations as printed (signs corrected), solved by scipy, sample by sample held inputs."""
+    """Solve the three differential equations (signs corrected) by SciPy, with inputs held between samples."""
 
     def slope(_t: float, x: np.ndarray, base: float, buffer: float) -> list[float]:
         wa, wb, h = x

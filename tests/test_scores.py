@@ -1,4 +1,4 @@
-"""Scores: against plain sums, their invariances, divergence, overflow, and the registry."""
+"""Scores: compared with plain sums; invariances, divergence, overflow, and the registry."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_users_score_is_not_asked_about_a_diverged_network() -> None:
 
 @pytest.mark.parametrize("name", ["fit", "rmse"])
 def test_from_the_root_mean_squares_alone(name: str) -> None:
-    """What a kernel computes that brings no outputs must be what the outputs would have scored."""
+    """A kernel that returns no outputs must compute the score that the outputs would have had."""
     score, generator = get_score(name), np.random.default_rng(1)
     measured = generator.normal(size=(50, 2))
     simulated = measured + generator.normal(size=(4, 50, 2))

@@ -4,13 +4,14 @@ from echobound.data.checks import default_washout, require_longer_than_washout, 
 from echobound.data.formats import read_table
 from echobound.data.reading import read_csv, read_records
 from echobound.data.record import Record, as_records
-from echobound.data.sampling import decimated, resampled
+from echobound.data.sampling import Reading, decimated, resampled
 from echobound.data.scaling import SCALINGS, Scaling
 from echobound.data.splitting import split
 from echobound.data.table import Table
 
 __all__ = [
     "SCALINGS",
+    "Reading",
     "Record",
     "Scaling",
     "Table",

@@ -159,13 +159,13 @@ class _Loading:
         rows = iter(self.source.rows())
         if self.header:
             next((cells for cells, _ in rows if any(_stripped(cells))), None)
-        # `plain` leaves out the first row, which is a sample if there is no header: then it needs the careful way.
-        quick = self.source.plain and self.header
+        # `plain` leaves out the first row, which is a sample if there is no header: its chunk is then read by cells.
+        plain = self.source.plain and self.header
         while chunk := list(itertools.islice(rows, CHUNK)):
             self._reserve(len(chunk) + len(self.pending))
-            if self.pending or not quick or not self._quickly(chunk):
-                self._carefully(chunk)
-            quick = self.source.plain
+            if self.pending or not plain or not self._by_columns(chunk):
+                self._by_cells(chunk)
+            plain = self.source.plain
         if not self.length:
             what = "has a header and no samples" if self.header else "is empty"
             raise DataError(f"{self.source.name} {what}: rows of numbers are needed")
@@ -183,7 +183,7 @@ class _Loading:
             if self.length + more > len(array):
                 array.resize((self.length + self.length // 4 + more, array.shape[1]), refcheck=False)
 
-    def _quickly(self, chunk: Sequence[Row]) -> bool:
+    def _by_columns(self, chunk: Sequence[Row]) -> bool:
         """Take a chunk if all of it is in order; otherwise return False, with nothing changed."""
         first, last = chunk[0][1], chunk[-1][1]
         if last - first != len(chunk) - 1 or max(len(cells) for cells, _ in chunk) > self.width:
@@ -204,7 +204,7 @@ class _Loading:
         self.length = end
         return True
 
-    def _carefully(self, chunk: Iterable[Row]) -> None:
+    def _by_cells(self, chunk: Iterable[Row]) -> None:
         for cells, number in chunk:
             stripped = _stripped(cells)
             if not any(stripped):

@@ -83,7 +83,7 @@ def read_records(
                     f"say which columns are inputs and which are outputs: {table.source} has"
                     f" {', '.join(table.columns[:30])}"
                 )
-            made += table.read(inputs, outputs, reading)
+            made += table.records(inputs, outputs, reading)
         records = tuple(made)
     require_alike(records)
     for record in records:

@@ -94,7 +94,7 @@ def pieces(
         )
     split = reading.missing == "split"
     found = _complete(u, y, times, name) if split else [(0, len(u))]
-    # A single sample has no sampling time and is no experiment; if there is nothing else, the first says what is wrong.
+    # A single sample has no sampling time. One is kept if there is nothing else, so that the refusal can count it.
     bounds = [(start, stop) for start, stop in found if stop - start > 1] or found[:1]
     period = 1.0 if reading.sampling_time is None else reading.sampling_time
     if times is not None and reading.resample is None:
@@ -157,7 +157,7 @@ def _long_enough(records: list[Record], shortest: int, found: int, name: str) ->
         warnings.warn(
             f"{name}: {found - len(kept)} of {found} pieces between missing values are shorter than {shortest} samples"
             " and were left out",
-            stacklevel=5,  # the caller of read_records or of Table.records
+            stacklevel=5,  # the caller of read_records
         )
     return kept
 
@@ -277,7 +277,7 @@ def _require_bridgeable(times: Vector, row_of: RowOf, times_name: str, usual: fl
         warnings.warn(
             f"{times_name} has a gap of {steps[widest]:g} s before row {row_of(widest + 1)}, bridged by a straight"
             " line: use missing='split' (--missing split) to make separate records instead",
-            stacklevel=6,  # as above
+            stacklevel=6,
         )
 
 

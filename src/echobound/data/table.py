@@ -194,36 +194,20 @@ class Table:
         name: str | None = None,
     ) -> Record:
         """Return a record; the parameters are those of `read_csv`."""
-        [record] = self.records(inputs, outputs, sampling_time=sampling_time, time=time, name=name)
+        [record] = self.records(inputs, outputs, Reading(sampling_time, time), name)
         return record
 
     def records(
         self,
         inputs: Column | Iterable[Column],
         outputs: Column | Iterable[Column] | None,
-        *,
-        sampling_time: float | None = None,
-        time: Column | None = None,
-        missing: str = "error",
-        shortest: int = 2,
-        resample: float | None = None,
-        decimate: int | None = None,
-        name: str | None = None,
-    ) -> tuple[Record, ...]:
-        """Return one record, or several if it is split at missing values; the parameters are those of `read_records`.
-
-        If `outputs` is None, as for a simulation, the inputs take their place.
-        """
-        return self.read(inputs, outputs, Reading(sampling_time, time, missing, shortest, resample, decimate), name)
-
-    def read(
-        self,
-        inputs: Column | Iterable[Column],
-        outputs: Column | Iterable[Column] | None,
         reading: Reading,
         name: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return what `records` does, with its options as one object."""
+        """Return one record, or several if it is split at missing values.
+
+        If `outputs` is None, as for a simulation, the inputs take their place.
+        """
         sides = {"input": self.positions(inputs)}
         if outputs is not None:
             sides["output"] = self.positions(outputs)
