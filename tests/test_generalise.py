@@ -213,7 +213,7 @@ def test_bad_data(bare, copied, records, tmp_path):
             generalise(run, again)
         with pytest.raises(DataError, match="the same data"):
             identify(*records[:2], test=again, **SMALL)
-    with pytest.raises(DataError, match="output moves"):
+    with pytest.raises(DataError, match="in which it varies"):
         generalise(run, replace(records[2], y=np.ones((120, 1))))
     with pytest.raises(RunError, match="not a run folder"):
         generalise(tmp_path / "nothing", records[2])
