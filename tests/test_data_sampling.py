@@ -82,6 +82,12 @@ def test_what_cannot_be_resampled(arguments: dict[str, float], message: str) -> 
         read_records(np.column_stack([sine(1).u, sine(1).y]), 1, 2, **arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("arguments", [{"resample": 0.02, "decimate": 2}, {"resample": -1.0}, {"decimate": 0}])
+def test_pairs_are_resampled_under_the_same_conditions(arguments: dict[str, float]) -> None:
+    with pytest.raises(DataError, match=r"both change the sampling time|positive number of seconds|1 or more"):
+        read_records((sine(1).u, sine(1).y), sampling_time=0.01, **arguments)  # type: ignore[arg-type]
+
+
 def table(times: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([times, np.sin(times), np.cos(times)])
 
