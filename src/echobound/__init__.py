@@ -10,7 +10,9 @@ from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
 from echobound.network import broad, from_reservoirpy, paper  # isort: skip
 from echobound.scenario import Certificate, Generalisation  # isort: skip
-from echobound.runs.folder import RunFolder  # isort: skip
+from echobound.plan import Plan  # isort: skip
+from echobound.runs import RunFolder  # isort: skip
+from echobound.campaign import Computing  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
 from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
@@ -23,11 +25,13 @@ __all__ = [
     "Certificate",
     "Choice",
     "Committee",
+    "Computing",
     "EchoStateNetwork",
     "EchoboundError",
     "Generalisation",
     "Identification",
     "LogUniform",
+    "Plan",
     "Record",
     "ReservoirLaw",
     "RunFolder",

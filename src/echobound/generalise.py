@@ -11,10 +11,11 @@ from echobound.data.experiments import records_digest
 from echobound.data.overlap import require_untouched
 from echobound.data.record import require_alike
 from echobound.errors import InputError
+from echobound.plan import settle_questions
 from echobound.report import write_page
-from echobound.runs.folder import RunFolder
+from echobound.runs import RunFolder
 from echobound.runs.lock import lock
-from echobound.runs.opening import generalisation_of, models_of, record_once, settle_opening, settle_test
+from echobound.runs.opening import models_of, open_test_data, record_once, settle_opening
 from echobound.scenario import Generalisation
 
 __all__ = ["generalise"]
@@ -64,7 +65,7 @@ def generalise(
     >>> [statement.kind for statement in second.statements["model"]]
     ['error limit', 'failure rate', 'conformal band']
     """
-    asked = settle_test(criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing)
+    asked = settle_questions(criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing)
     folder = RunFolder(run)
     models = models_of(folder)
     release = lock(folder.path)  # nobody else may open the test data meanwhile
@@ -82,16 +83,7 @@ def generalise(
             require_alike([folder.experiments.training[0], *given])
             require_untouched(given, folder.experiments.roles)
         require_varying_outputs(records, models["model"].washout, "test")
-        first = folder.certificate
-        second = generalisation_of(
-            models,
-            folder.experiments.training,
-            records,
-            asked,
-            score=first.score,
-            picked=first.threshold,
-            horizon=first.horizon,
-        )
+        second = open_test_data(folder, asked, given or None)
         # Identify opened the run's own test data, whatever became of the certificate it left.
         late = criterion is not None and known is None and not given
         second = record_once(folder, replace(second, late=late), given)

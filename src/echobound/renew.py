@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
-from echobound.campaign.engines import Engine
+from echobound.campaign import Computing, ComputingSettings
 from echobound.data import Record, as_records
 from echobound.data.experiments import records_digest
 from echobound.errors import InputError
 from echobound.identify import Identification, identify
-from echobound.plan.plan import Renewed
-from echobound.plan.validation import settle_validation
-from echobound.runs.derivation import stops_at_will
-from echobound.runs.folder import RunFolder
-from echobound.runs.progress import Progress
+from echobound.plan import RenewalStep, settle_validation
+from echobound.runs import Progress, RunFolder
 from echobound.scenario.statements.renewal import require_independent
 
 __all__ = ["renew"]
@@ -32,30 +29,29 @@ def renew(
     test: Record | Iterable[Record] = (),
     blocks: int | None = None,
     washout: int | None = None,
-    workers: int | None = None,
-    kernel: str = "cpu",
-    engine: str | Executor | Engine = "threads",
+    computing: Computing | None = None,
     into: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    **settings: Unpack[ComputingSettings],
 ) -> Identification:
     """Train and score all networks of a run again, on new data, and certify the best of them there.
 
-    The networks were drawn without regard to the new data, so that the certificate holds afresh with the same N. It
-    does not if the new data depend on the network in use, as in a loop that is closed through it, or if networks were
-    dropped by their scores: then `identify` with another seed.
+    The networks were drawn without regard to the new data, so the certificate holds afresh with the same N. It does not
+    if the new data depend on the network in use, as in a loop that is closed through it, or if networks were dropped by
+    their scores: then `identify` with another seed.
 
     Parameters
     ----------
     run
         The run folder, or that of its latest renewal; its files are checked first.
     training, validation, test, blocks, washout
-        The new data, as in `identify`; washout and blocks are those of the run if they are not given.
+        The new data, as in `identify`; washout and blocks are those of the run if not given.
     closed_loop
-        Whether the new data depend on the network in use. True is refused; if it is not said, a warning asks.
+        Whether the new data depend on the network in use. True is refused; None warns.
     updates
         How many renewals are planned, settled at the first one (1 if not given): all of them hold together.
-    workers, kernel, engine, on_progress
-        As in `identify`.
+    computing, on_progress
+        As in `identify`; fields of `Computing` may also be given as keywords.
     into
         Run folder of the renewal; as ``run`` in `identify`.
 
@@ -71,43 +67,29 @@ def renew(
     (20, 'renewal')
     """
     folder = RunFolder(run)
-    plan, certificate, old = folder.plan, folder.certificate, folder.experiments
-    if stops_at_will(plan):
+    old, certificate = folder.plan, folder.certificate
+    if old.at_will:
         raise InputError(
             f"how many networks {folder.path} has depends on their scores, by the rule {certificate.rule}: a renewal"
-            " needs a number settled beforehand, or found by patience; identify again, with another seed"
+            " needs a number settled beforehand or found by patience; identify again with another seed"
         )
     require_independent(closed_loop)
     first, second = as_records(training, "training"), None if validation is None else as_records(validation)
-    blocks = plan.blocks if blocks is None and second is None else blocks
-    washout = plan.folds[0].scored[0].washout if washout is None else washout
-    new = settle_validation(first, second, blocks=blocks, washout=washout).experiments
-    if records_digest([*new.training, *new.validation]) == records_digest([*old.training, *old.validation]):
+    plan = replace(
+        old.asked(),
+        stop=None,  # patience has found the number
+        networks=certificate.networks // len(old.families),
+        blocks=old.blocks if blocks is None and second is None else blocks,
+        washout=old.washout if washout is None else washout,
+    )
+    new = settle_validation(first, second, blocks=plan.blocks, washout=plan.washout).experiments
+    used = folder.experiments
+    if records_digest([*new.training, *new.validation]) == records_digest([*used.training, *used.validation]):
         raise InputError(f"these are the data of {folder.path} itself: give new data to renew its certificate on")
-    before = plan.renewal or Renewed(plan=plan.digest, update=0, updates=1 if updates is None else updates)
+    before = old.renewal or RenewalStep(plan=old.digest, update=0, updates=1 if updates is None else updates)
     if updates not in (None, before.updates):
         raise InputError(f"{before.updates} renewals were planned at the first one, but {updates} are asked for now")
+    plan = replace(plan, criterion=None, renewal=replace(before, update=before.update + 1))
     return identify(
-        first,
-        second,
-        test=test,
-        law=plan.laws,
-        epsilon=plan.epsilon,
-        beta=plan.beta,
-        networks=certificate.networks,
-        bound=plan.bound,
-        discarded=plan.discarded,
-        scores=plan.scores,
-        joint=plan.joint,
-        renewal=replace(before, update=before.update + 1),
-        blocks=blocks,
-        washout=washout,
-        horizon=plan.horizon,
-        committee=plan.committee,
-        seed=plan.seed,
-        workers=workers,
-        kernel=kernel,
-        engine=engine,
-        run=into,
-        on_progress=on_progress,
+        first, second, test=test, plan=plan, computing=computing, run=into, on_progress=on_progress, **settings
     )

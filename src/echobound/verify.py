@@ -1,20 +1,18 @@
-"""Verification: a certificate put to the test by fresh networks."""
+"""Verification: a certificate put to the test by fresh draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.engines import Engine, opened
+from echobound.campaign import Computing, ComputingSettings, run_campaign
+from echobound.candidates import Candidates
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError
-from echobound.kernels import get_kernel
 from echobound.report import write_page
-from echobound.runs.folder import RunFolder
-from echobound.runs.progress import Progress, TotalProgress
+from echobound.runs import Progress, RunFolder
+from echobound.runs.progress import TotalProgress
 from echobound.runs.verification import verification_of
 
 __all__ = ["verify"]
@@ -24,14 +22,14 @@ def verify(
     run: str | Path,
     fresh: int = 500,
     *,
-    workers: int | None = None,
-    kernel: str = "cpu",
-    engine: str | Executor | Engine = "threads",
+    candidates: Sequence[Candidates] | None = None,
+    computing: Computing | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    **settings: Unpack[ComputingSettings],
 ) -> dict[str, Any]:
     """Draw fresh networks from the law of a run, and count those that violate its certificate.
 
-    They come from a stream of their own, so that none is among those of the search. A second call goes on at the next
+    They come from a stream of their own, so that none is among those of the search. A second call continues at the next
     unused index, and pools all fresh networks.
 
     Parameters
@@ -40,8 +38,13 @@ def verify(
         The run folder; its files are checked first.
     fresh
         How many networks to add, of each family.
-    workers, kernel, engine, on_progress
-        As in `identify`.
+    candidates
+        What was drawn, for a run that does not store it (`CertifiedSearch.candidates_`); made from the run if not
+        given.
+    computing
+        How to compute; its fields may also be given as keywords (``workers=``, ``kernel=``, ``engine=``).
+    on_progress
+        Called after each batch of networks.
 
     Returns
     -------
@@ -61,15 +64,16 @@ def verify(
     """
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
-    folder = RunFolder(run)
-    direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
-    total, code = len(folder.verification) // len(folder.problems) + fresh, get_kernel(kernel)
-    whole = TotalProgress(on_progress, total * len(folder.problems), direction)
-    with folder.ledger(write=True) as ledger, opened(engine, workers) as crew:
-        for problem in folder.problems:
-            fresh_problem = problem.on(stream=VERIFICATION)
-            run_campaign(code, fresh_problem, range(total), ledger, engine=crew, on_progress=whole)
-            whole.next()
-    folder.record_verification(total)
-    write_page(folder)
-    return verification_of(folder)
+    folder, how = RunFolder(run), Computing(**settings) if computing is None else computing
+    _ = folder.plan  # says that this is no run folder, before anything is locked
+    with folder.writing() as ledger, how.open_engine() as engine:
+        direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
+        drawn = folder.candidates(how.kernel) if candidates is None else candidates
+        total = len(folder.fresh) // len(drawn) + fresh
+        progress = TotalProgress(on_progress, total * len(drawn), direction)
+        for family in drawn:
+            run_campaign(family.on(VERIFICATION), range(total), ledger, engine, on_progress=progress)
+            progress.next()
+        folder.record_fresh(total)
+        write_page(folder)
+        return verification_of(folder)

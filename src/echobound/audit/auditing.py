@@ -1,25 +1,24 @@
-"""Auditing: the whole of it, part by part."""
+"""Auditing: a run folder read with all its faults, and its draws made again."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
-from echobound.audit.files import Files
 from echobound.audit.findings import Audit
-from echobound.audit.log import Log
 from echobound.audit.originals import check_originals
-from echobound.audit.replay import check_generalisation
+from echobound.audit.replay import replay_test_data
 from echobound.audit.retraining import Retraining
-from echobound.campaign.engines import Engine, opened
+from echobound.campaign import Computing, ComputingSettings
+from echobound.candidates import Candidates
 from echobound.data import Record
 from echobound.errors import InputError, RunError
-from echobound.kernels import get_kernel
-from echobound.runs.folder import RunFolder
-from echobound.runs.progress import Progress
+from echobound.plan import DescribedLaw
+from echobound.runs import Progress, RunFolder
+from echobound.runs.faults import Faults
 
 __all__ = ["audit"]
 
@@ -31,18 +30,18 @@ def audit(
     everything: bool = False,
     sample: int = 20,
     seed: int | None = None,
-    workers: int | None = None,
-    block: int | None = None,
-    kernel: str = "cpu",
-    engine: str | Executor | Engine = "threads",
+    batch: int | None = None,
+    candidates: Sequence[Candidates] | None = None,
+    computing: Computing | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    **settings: Unpack[ComputingSettings],
 ) -> Audit:
-    """Derive the certificate of a run again, on any machine, and say what does not follow.
+    """Derive the certificate of a run again, on any machine, and report what does not follow.
 
-    Nothing in the folder is changed, and nothing it says of itself is believed: the digests of data, plan, ledger and
-    models are made again, the certificate is derived from plan and ledger field by field, and networks are drawn and
-    trained again from their index. Winner, worst network and members of the committee always are; of the others, fresh
-    ones of a verification among them, a sample. Where there is a second certificate, the models run over the test data
+    Nothing in the folder is changed, and nothing it says about itself is believed: the digests of data, plan, ledger and
+    models are computed again, the certificate is derived from plan and ledger field by field, and networks are drawn
+    and trained again from their index. Winner, worst network and members of the committee always are; of the others,
+    including the fresh ones of a verification, a sample. With a second certificate, the models run over the test data
     again.
 
     Parameters
@@ -56,9 +55,13 @@ def audit(
     sample
         How many to train again of those that carry no claim.
     seed
-        Chooses them; from the operating system if not given. Somebody who knows it beforehand can forge around it.
-    workers, block, kernel, engine, on_progress
-        As in `identify`; they have no influence beyond rounding.
+        Chooses them; from the operating system if not given. Whoever knows it beforehand can forge around it.
+    batch
+        Draws in a batch; it has no influence.
+    candidates
+        What was drawn, for a run that does not store it (`CertifiedSearch.candidates_`).
+    computing, on_progress
+        As in `identify`; fields of `Computing` may also be given as keywords.
 
     Examples
     --------
@@ -75,28 +78,43 @@ def audit(
         raise InputError(f"the sample must be a whole number of networks from 0 on, got {sample!r}")
     if seed is not None and (not isinstance(seed, int) or seed < 0):
         raise InputError(f"the seed must be a whole number from 0 on, got {seed!r}")
-    folder, code = RunFolder(run), get_kernel(kernel)
-    if not (folder.path / "plan.json").exists():
-        _ = folder.plan  # says that this is no run folder
-    if not (folder.path / "certificate.json").exists():
-        raise RunError(
-            f"{folder.path} has no certificate.json yet: there is nothing to audit before its run is finished"
-        )
+    faults = Faults(Path(run), collect=True)
+    folder, how = RunFolder(run, faults), Computing(**settings) if computing is None else computing
+    if not folder.has("plan.json"):
+        _ = RunFolder(run).plan  # says that this is no run folder
+    if not folder.has("certificate.json"):
+        raise RunError(f"{run} has no certificate.json yet: there is nothing to audit before its run is finished")
     chosen = secrets.randbits(48) if seed is None else seed
-    files = Files(folder, Log())
-    files.read()
-    log, counts = files.log, (0, 0, 0)
-    later = check_generalisation(files)
-    if data is not None and files.experiments is not None:
-        everything_used = replace(files.experiments, test=(*files.experiments.test, *later))
-        check_originals(everything_used, data, log)
-    files.check_certificate()
-    problems = files.problems()
-    if problems is not None:
-        with opened(engine, workers) as crew:
-            retraining = Retraining(problems, code, files, log, crew, block, on_progress)
-            counts = retraining.check_rows(None if everything else sample, chosen)
-            retraining.check_models()
-    elif files.plan is not None:
-        log.notes.append("no network was trained again, since the plan, the data or the ledger cannot be used")
-    return Audit(folder.path, tuple(log.findings), tuple(log.sensitive), tuple(log.notes), *counts, seed=chosen)
+    plan = faults.attempt("plan.json", lambda: folder.plan)
+    stores_data = plan is None or not isinstance(plan.law[0], DescribedLaw)
+    counts = (0, 0, 0)
+    if stores_data:
+        experiments = faults.attempt("data.npz", lambda: folder.experiments)
+        for name in ("model", "committee"):
+            if folder.has(f"{name}.npz"):
+                faults.attempt(f"{name}.npz", lambda name=name: getattr(folder, name))  # type: ignore[misc]
+        later = replay_test_data(folder)
+        if data is not None and experiments is not None:
+            check_originals(replace(experiments, test=(*experiments.test, *later)), data, faults)
+    if plan is not None:
+        faults.attempt("ledger.sqlite", lambda: (folder.search, folder.fresh))
+        faults.attempt("certificate.json", lambda: folder.certificate)
+        drawn = candidates or faults.attempt("plan.json", lambda: _drawn(folder, how, stores_data))
+        if drawn and faults.attempt("ledger.sqlite", lambda: folder.search) is not None:
+            with how.open_engine() as engine:
+                retraining = Retraining(folder, drawn, engine, batch, on_progress)
+                counts = retraining.check_rows(None if everything else sample, chosen)
+                retraining.check_models()
+        else:
+            faults.notes.append(
+                "no network was trained again, since the plan, the data or the ledger cannot be used"
+                if stores_data
+                else "nothing was drawn again: this run stores neither its data nor what it drew from; give both in Python"
+            )
+    return Audit(
+        folder.path, tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes), *counts, seed=chosen
+    )
+
+
+def _drawn(folder: RunFolder, how: Computing, stores_data: bool) -> Sequence[Candidates]:
+    return folder.candidates(how.kernel) if stores_data else ()

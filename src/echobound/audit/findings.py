@@ -7,21 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from echobound.runs.faults import Finding
+
 __all__ = ["Audit", "Finding", "detection"]
 
 SHARES = (0.01, 0.05, 0.1)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that is not as it should be: where, what was expected, what is there."""
-
-    part: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.part}: expected {self.expected}, found {self.found}"
 
 
 @dataclass(frozen=True)

@@ -2,73 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from echobound.audit.log import Log
 from echobound.data import Record
 from echobound.data.experiments import Experiments
+from echobound.data.overlap import places_in, samples_of
+from echobound.runs.faults import Faults
 
 __all__ = ["check_originals"]
 
 
-def check_originals(experiments: Experiments, originals: Sequence[Record], log: Log) -> None:
-    """Every record of the run must be a part of an original one, and no sample of these be left out."""
+def check_originals(experiments: Experiments, originals: Sequence[Record], faults: Faults) -> None:
+    """Every record of the run must be a part of an original one, and no sample of these may be left out."""
     used = [np.zeros(len(original), dtype=bool) for original in originals]
     found_all = True
     numbers = {"training": 0, "validation": 0, "test": 0}
     for role, record in experiments.roles:
         numbers[role] += 1
-        name = f"data.npz, {role} record {numbers[role]}"
-        places = [(i, at) for i, original in enumerate(originals) for at in _places(record, original)]
+        name = f"{role} record {numbers[role]}"
+        places = [(i, at) for i, original in enumerate(originals) for at in places_in(record, original)]
         if not places:
-            log.find(name, "a part of the original data", _nearest(record, originals))
+            faults.report("data.npz", name, "a part of the original data", _nearest(record, originals))
             found_all = False
             continue
         unused = [(i, at) for i, at in places if not used[i][at : at + len(record)].any()]
         number, at = (unused or places)[0]
         used[number][at : at + len(record)] = True
-        original = originals[number]
         ours, theirs = (
             {
                 "sampling_time": one.sampling_time,
                 "input_names": list(one.input_names),
                 "output_names": list(one.output_names),
             }
-            for one in (original, record)
+            for one in (originals[number], record)
         )
-        log.compare(name, ours, theirs)
+        faults.compare("data.npz", ours, theirs, name)
     for original, seen in zip(originals, used, strict=True):
         if found_all and not seen.all():
             first = int(np.argmin(seen)) + 1
             left = f"{int((~seen).sum())} that are in none of its records, the first is sample {first}"
-            log.find("data.npz", f"all {len(original)} samples of {original.name}", left)
-
-
-def _table(record: Record) -> Any:
-    return np.ascontiguousarray(np.concatenate([record.u, record.y], axis=1))
-
-
-def _places(record: Record, original: Record) -> Iterator[int]:
-    """Samples of an original at which a record starts, if it is a part of it bit for bit."""
-    part, whole = _table(record), _table(original)
-    if part.shape[1] != whole.shape[1]:
-        return
-    width, wanted, text = part[0].nbytes, part.tobytes(), whole.tobytes()
-    at = text.find(wanted)
-    while at >= 0:
-        if at % width == 0:
-            yield at // width
-        at = text.find(wanted, at + 1)
+            faults.report("data.npz", "", f"all {len(original)} samples of {original.name}", left)
 
 
 def _nearest(record: Record, originals: Sequence[Record]) -> str:
-    """Where a record departs from the original it is most like."""
-    part, best, said = _table(record), 0.5, "no such samples in them"
+    """Where a record departs from the original that it resembles most."""
+    part, best, said = samples_of(record), 0.5, "no such samples in them"
     for original in originals:
-        whole = _table(original)
+        whole = samples_of(original)
         if part.shape[1] != whole.shape[1]:
             continue
         for at in {0, len(whole) - len(part)} if len(whole) >= len(part) else set():

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from echobound.audit.files import Files
-from echobound.audit.log import Log
 from echobound.data import Record
 from echobound.data.experiments import Experiments, records_digest
 from echobound.data.overlap import require_untouched
 from echobound.errors import InputError
-from echobound.files import jsonable, read_json
+from echobound.files import jsonable
 from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
 from echobound.network import Committee
+from echobound.runs.faults import Faults
+from echobound.runs.folder import RunFolder, stated_of
 from echobound.runs.opening import Model, generalisation_of
 from echobound.scenario import EpisodeErrors, Generalisation, Questions
 from echobound.typed import from_json
 
-__all__ = ["check_generalisation"]
+__all__ = ["replay_test_data"]
 
 FILE = "generalisation.json"
 NAMED = 3  # numbers that are named one by one
@@ -29,50 +29,58 @@ Numbers = dict[tuple[Any, ...], Any]
 Distances = dict[tuple[Any, ...], float]
 
 
-def check_generalisation(files: Files) -> tuple[Record, ...]:
+def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     """Derive ``generalisation.json`` again; return the test records that were given for it.
 
     What was settled beforehand is taken as it stands: nothing in a folder can show when it was.
     """
-    path, log = files.folder.path / FILE, files.log
-    later: tuple[Record, ...] = ()
-    if (path.parent / "test.npz").exists():
-        loaded = log.attempt("test.npz", lambda: Experiments.load(path.parent / "test.npz"))
+    faults, later = folder.faults, tuple[Record, ...]()
+    if folder.has("test.npz"):
+        loaded = faults.attempt("test.npz", lambda: Experiments.load(folder.path / "test.npz"))
         later = () if loaded is None else loaded.test
-        if loaded is not None and not path.exists():
-            log.notes.append("there are test data in test.npz, but no second certificate speaks of them")
-    if not path.exists():
+        if loaded is not None and not folder.has(FILE):
+            faults.notes.append("there are test data in test.npz, but no second certificate speaks of them")
+    stated = faults.attempt(FILE, lambda: folder.json(FILE)) if folder.has(FILE) else None
+    experiments = faults.attempt("data.npz", lambda: folder.experiments)
+    plan = faults.attempt("plan.json", lambda: folder.plan)
+    if stated is None or experiments is None or plan is None:
         return later
-    stated = log.attempt(FILE, lambda: read_json(path))
-    if stated is None or files.experiments is None or files.plan is None:
+    model = faults.attempt("model.npz", lambda: folder.model) if folder.has("model.npz") else None
+    if model is None:
+        faults.report(FILE, "", "a model in model.npz that it speaks of", "none that can be read")
         return later
-    if files.model is None:
-        log.find(FILE, "a model in model.npz that it speaks of", "none that can be read")
-        return later
-    models: dict[str, Model] = {"model": files.model}
-    models |= {} if files.committee is None else {"committee": files.committee}
-    own, plan, training = files.experiments.test, files.plan, files.experiments.training
-    test = later if later and _stated(stated, "digests", "test") != records_digest(own) else own
+    committee = faults.attempt("committee.npz", lambda: folder.committee)
+    models: dict[str, Model] = {"model": model} | ({} if committee is None else {"committee": committee})
+    own, training = experiments.test, experiments.training
+    test = later if later and stated_of(stated, "digests", "test") != records_digest(own) else own
     if not test:
-        log.find(f"{FILE}, digests, test", "that of the test data of this run", _stated(stated, "digests", "test"))
+        found = stated_of(stated, "digests", "test")
+        faults.report(FILE, "digests, test", "that of the test data of this run", found)
         return later
-    used = [(role, record) for role, record in files.experiments.roles if test is not own or role != "test"]
-    log.attempt("test data", lambda: require_untouched(test, used))
+    used = [(role, record) for role, record in experiments.roles if test is not own or role != "test"]
+    faults.attempt("test data", lambda: require_untouched(test, used))
+    picked = faults.attempt("ledger.sqlite", lambda: _picked(folder))
 
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)
-        known: dict[str, Any] = {"score": plan.scores[0], "picked": files.picked, "horizon": plan.horizon}
+        known: dict[str, Any] = {"score": plan.measures[0], "picked": picked, "horizon": plan.horizon}
         second = generalisation_of(tested, training, test, settled, **known)
-        digests = {**second.digests, **{who: model.digest for who, model in models.items()}}
+        digests = {**second.digests, **{name: one.digest for name, one in models.items()}}
         late = stated.get("late") is True and settled.criterion is not None
         return replace(second, digests=digests, late=late, earlier=0 if test is own else len(own))
 
-    ours = log.attempt(FILE, lambda: derived(models))
+    ours = faults.attempt(FILE, lambda: derived(models))
     if ours is None:
         return later
-    ours = _reconciled(ours, stated, log, lambda number: derived({w: _moved(m, number) for w, m in models.items()}))
-    log.compare(FILE, jsonable(ours.to_dict()), stated)
+    ours = _reconciled(ours, stated, faults, lambda number: derived({n: _moved(m, number) for n, m in models.items()}))
+    faults.compare(FILE, jsonable(ours.to_dict()), stated)
     return later
+
+
+def _picked(folder: RunFolder) -> float | None:
+    """The best score of the search, by the ledger."""
+    best = folder.ranked(1)
+    return float(folder.search["scores"][best[0], 0]) if best else None
 
 
 def _settled(stated: dict[str, Any]) -> Questions:
@@ -80,13 +88,6 @@ def _settled(stated: dict[str, Any]) -> Questions:
         return from_json(Questions, stated["settled"])
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"what was settled cannot be read: {error}") from None
-
-
-def _stated(stated: dict[str, Any], *names: str) -> Any:
-    value: Any = stated
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _moved(model: Model, number: int) -> Model:
@@ -101,7 +102,7 @@ def _nudged(readout: Any, number: int) -> Any:
 
 
 def _reconciled(
-    ours: Generalisation, stated: dict[str, Any], log: Log, moved: Callable[[int], Generalisation]
+    ours: Generalisation, stated: dict[str, Any], faults: Faults, moved: Callable[[int], Generalisation]
 ) -> Generalisation:
     """The same with the numbers that are stated, so that all else must follow from these exactly.
 
@@ -115,11 +116,11 @@ def _reconciled(
     if beyond:
         wrong = [key for key, moves in _moves(numbers, beyond, moved).items() if moves < beyond[key]]
         for key in wrong[:NAMED]:
-            log.find(f"{FILE}, {', '.join(map(str, key))}", numbers[key], theirs[key])
+            faults.report(FILE, ", ".join(map(str, key)), numbers[key], theirs[key])
         if len(wrong) < len(beyond):
             most = max(distance for key, distance in beyond.items() if key not in wrong)
             said = f"{len(beyond) - len(wrong)} errors in test episodes differ by {most:.1e} or less"
-            log.sensitive.append(f"{said}, which is what rounding does to these free runs")
+            faults.sensitive.append(f"{said}, which is what rounding does to these free runs")
     try:
         return replace(
             ours,

@@ -11,126 +11,151 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Rows
-from echobound.audit.files import NAMED, Draw, Files
-from echobound.audit.log import Log
-from echobound.campaign.dispatch import evaluate_draws
-from echobound.campaign.engines import Engine
+from echobound.campaign import Engine, evaluate_draws
+from echobound.candidates import Candidates, Networks
 from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
-from echobound.kernels import Kernel, Problem, Status
-from echobound.kernels.sensitivity import TOLERANCE, compare_rows, readout_moves, relative
-from echobound.kernels.training import train_network
-from echobound.network import EchoStateNetwork, family_names
-from echobound.runs.progress import Progress, TotalProgress
+from echobound.kernels import Status
+from echobound.kernels.sensitivity import TOLERANCE, readout_moves, relative
+from echobound.network import EchoStateNetwork
+from echobound.runs import Progress, RunFolder
+from echobound.runs.derivation import search_of
+from echobound.runs.faults import Faults
+from echobound.runs.folder import NAMED, stated_of
+from echobound.runs.progress import TotalProgress
+from echobound.scenario import claims_of
 
 __all__ = ["Retraining"]
 
 NAMES = {SEARCH: "search", VERIFICATION: "verification"}
+Draw = tuple[int, int]  # family and index
 
 
 @dataclass
 class Retraining:
     """Networks drawn and trained again, and held against their rows and models."""
 
-    problems: Sequence[Problem]  # one for each family
-    kernel: Kernel
-    files: Files
-    log: Log
+    folder: RunFolder
+    candidates: Sequence[Candidates]  # one for each family
     engine: Engine
-    block: int | None
+    batch: int | None
     on_progress: Callable[[Progress], None] | None
     tied: set[Draw] = field(default_factory=set)  # two of their ridges are as good as equal
 
+    @property
+    def faults(self) -> Faults:
+        """Where findings go."""
+        return self.folder.faults
+
     def check_rows(self, sample: int | None, seed: int) -> tuple[int, int, int]:
         """Train again; return how many carry a claim, how many others there are, and how many of those were trained."""
-        recorded = {SEARCH: self.files.search, VERIFICATION: self.files.fresh}
+        fresh = self.faults.attempt("ledger.sqlite", lambda: self.folder.fresh)
+        recorded = {SEARCH: self.folder.search, VERIFICATION: self.folder.search[:0] if fresh is None else fresh}
         table = {
-            (stream, int(row["family"]), int(row["index"])): row
-            for stream, rows in recorded.items()
-            if rows is not None
-            for row in rows
+            (stream, int(row["family"]), int(row["index"])): row for stream, rows in recorded.items() for row in rows
         }
-        claimed = {(SEARCH, *draw) for draw in self.files.claimed()}
+        claimed = {(SEARCH, *draw) for draw in self.claimed()}
         others = sorted(set(table) - claimed)
         count = len(others) if sample is None else min(sample, len(others))
         picked = np.random.default_rng(seed).permutation(len(others))[:count]
         chosen = claimed | {others[position] for position in picked}
         self._require_disjoint(table)
-        whole = TotalProgress(self.on_progress, len(chosen), self.problems[0].scores[0].direction)
-        for stream, problem in product(NAMES, self.problems):
-            indices = sorted(index for s, family, index in chosen if (s, family) == (stream, problem.family))
-            rows = evaluate_draws(
-                self.kernel,
-                problem.on(stream=stream),
-                indices,
-                block=self.block,
-                engine=self.engine,
-                on_progress=whole,
-            )
-            self._compare(problem.on(stream=stream), rows, [table[stream, problem.family, i] for i in indices])
-            whole.next()
+        total = TotalProgress(self.on_progress, len(chosen), self.candidates[0].measures[0].direction)
+        for stream, family in product(NAMES, self.candidates):
+            drawn = family.on(stream)
+            indices = sorted(index for s, number, index in chosen if (s, number) == (stream, family.family))
+            rows = evaluate_draws(drawn, indices, self.engine, batch=self.batch, on_progress=total)
+            self._compare(drawn, rows, [table[stream, family.family, i] for i in indices])
+            total.next()
         return len(claimed), len(others), count
+
+    def claimed(self) -> set[Draw]:
+        """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""
+        folder, plan, rows = self.folder, self.folder.plan, self.folder.search
+        stated = self.faults.attempt("certificate.json", lambda: folder.json("certificate.json")) or {}
+        positions: list[Any] = [stated_of(stated, "winner"), stated_of(stated, "worst", "index")]
+        positions += claims_of(search_of(plan, rows))
+        committee = self._stored("committee")
+        members = [member.origin for member in (committee.members if committee else ())]
+        named = {(origin.get("family"), origin.get("index")) for origin in members}
+        of_committee = (draw for draw in self._draws(range(len(rows))) if draw in named)
+        return {*self._kept(), *self._draws(positions), *of_committee}
+
+    def _kept(self) -> list[Draw]:
+        """Networks that are kept as models, the best first."""
+        return self._draws(self.folder.ranked(max(self.folder.plan.committee, 1)))
+
+    def _draws(self, positions: Iterable[Any]) -> list[Draw]:
+        """Family and index of the networks at these positions of the search; what is no position is left out."""
+        rows = self.folder.search
+        known = (p for p in positions if isinstance(p, int | np.integer) and 0 <= p < len(rows))
+        return [(int(rows["family"][p]), int(rows["index"][p])) for p in known]
+
+    def _stored(self, name: str) -> Any:
+        """A model of the folder; None if there is none that can be read."""
+        folder = self.folder
+        return self.faults.attempt(f"{name}.npz", lambda: getattr(folder, name)) if folder.has(f"{name}.npz") else None
 
     def _require_disjoint(self, table: Iterable[tuple[int, int, int]]) -> None:
         """No draw of the verification may be one of the search, nor one of a family one of another."""
         keys = [
             tuple(key)
-            for stream, problem in product(NAMES, self.problems)
+            for stream, family in product(NAMES, self.candidates)
             for key in draw_keys(
-                problem.seed,
+                family.seed,
                 stream,
-                problem.family,
-                sorted(i for s, family, i in table if (s, family) == (stream, problem.family)),
+                family.family,
+                sorted(i for s, number, i in table if (s, number) == (stream, family.family)),
             ).tolist()
         ]
         alike = len(keys) - len(set(keys))
         if alike:
-            self.log.find("draws of the verification", "none of the search", f"{alike} of them")
+            self.faults.report("draws of the verification", "", "none of the search", f"{alike} of them")
 
-    def _compare(self, problem: Problem, rows: Rows, recorded: Sequence[Any]) -> None:
-        different, stream = 0, NAMES[problem.stream]
-        of = f" of {family_names([p.law for p in self.problems])[problem.family]}" if len(self.problems) > 1 else ""
+    def _compare(self, drawn: Candidates, rows: Rows, recorded: Sequence[Any]) -> None:
+        different, stream, families = 0, NAMES[drawn.stream], self.folder.plan.families
+        of = "".join(f" of {one.name}" for one in families if len(families) > 1 and one.number == drawn.family)
         for row, other in zip(rows, recorded, strict=True):
-            where = f"network {row['index']}{of} of the {stream}"
+            name = f"network {row['index']}{of} of the {stream}"
             # Once many differ, the others are not probed: it takes long, and the case is clear.
             beyond = relative(row["scores"], other["scores"]) > TOLERANCE
-            agreement = "different" if different >= NAMED and beyond else compare_rows(problem, self.kernel, row, other)
+            agreement = "different" if different >= NAMED and beyond else drawn.agreement(row, other)
             if agreement == "sensitive":
-                said = f"{_row(problem, row)} here, {_row(problem, other)} in the ledger"
-                self.log.sensitive.append(f"{where}: {said}, which is what rounding does to it")
-                if problem.stream == SEARCH and row["ridge"] != other["ridge"]:
-                    self.tied.add((problem.family, int(row["index"])))
+                said = f"{_row(drawn, row)} here, {_row(drawn, other)} in the ledger"
+                self.faults.sensitive.append(f"{name}: {said}, a difference that rounding explains")
+                if drawn.stream == SEARCH and row["ridge"] != other["ridge"]:
+                    self.tied.add((drawn.family, int(row["index"])))
             elif agreement == "different":
                 different += 1
                 if different <= NAMED:
-                    self.log.find(f"ledger.sqlite, {where}", f"{_row(problem, row)}", _row(problem, other))
+                    self.faults.report("ledger.sqlite", name, _row(drawn, row), _row(drawn, other))
         if different > NAMED:
-            self.log.find(
-                f"ledger.sqlite, networks{of} of the {stream}",
+            self.faults.report(
+                "ledger.sqlite",
+                f"networks{of} of the {stream}",
                 f"the rows of {len(rows)} that were trained again",
                 f"{different} that differ, those above among them",
             )
 
     def check_models(self) -> None:
         """Train the picked network and the committee again."""
-        ranked, files = self.files.ranked, self.files
-        assert files.plan is not None
-        if files.model is not None and not ranked:
-            self.log.find("model.npz", "no model, since all networks diverged", "one")
-        if files.model is not None and ranked:
-            self._check_model("model.npz", files.model, ranked[0])
-        if files.committee is not None and files.plan.committee:
-            members = files.committee.members
-            stored = [(member.origin.get("family"), member.origin.get("index")) for member in members]
-            if stored != ranked:
-                self.log.find("committee.npz, members", *(_listed(draws, self.problems) for draws in (ranked, stored)))
-            for member, draw in zip(members, stored, strict=True):
-                if draw in ranked:
-                    self._check_model(f"committee.npz, network {draw[1]}", member, draw)
+        kept, model, committee = self._kept(), self._stored("model"), self._stored("committee")
+        if model is not None and not kept:
+            self.faults.report("model.npz", "", "no model, since all networks diverged", "one")
+        if model is not None and kept:
+            self._check_model("model.npz", "", model, kept[0])
+        if committee is not None and self.folder.plan.committee:
+            stored = [(member.origin.get("family"), member.origin.get("index")) for member in committee.members]
+            if stored != kept:
+                ours, theirs = (_listed(draws, len(self.candidates)) for draws in (kept, stored))
+                self.faults.report("committee.npz", "members", ours, theirs)
+            for member, draw in zip(committee.members, stored, strict=True):
+                if draw in kept:
+                    self._check_model("committee.npz", f"network {draw[1]}", member, draw)
 
-    def _check_model(self, name: str, stored: EchoStateNetwork, draw: Draw) -> None:
-        family, index = draw
-        ours, _ = train_network(self.kernel, self.problems[family], index)
+    def _check_model(self, file: str, part: str, stored: EchoStateNetwork, draw: Draw) -> None:
+        drawn = next(one for one in self.candidates if one.family == draw[0])
+        ours = drawn.make(draw[1]).model
         (header, arrays), (other_header, other_arrays) = ours.content(), stored.content()
         header, other_header = jsonable(header), jsonable(other_header)
         differs = sorted(key for key in set(header) | set(other_header) if header.get(key) != other_header.get(key))
@@ -138,23 +163,28 @@ class Retraining:
         differs += [key for key, distance in distances.items() if distance > TOLERANCE]
         if not differs:
             return
-        close = differs == ["readout"] and distances["readout"] <= self._readout_moves(draw)
+        close = (
+            differs == ["readout"] and isinstance(drawn, Networks) and distances["readout"] <= _moves(drawn, draw[1])
+        )
         if close or (draw in self.tied and set(differs) <= {"origin", "readout"}):
-            self.log.sensitive.append(f"{name}: its readout differs by {distances['readout']:.1e}, as by rounding")
+            name = f"{file}, {part}" if part else file
+            self.faults.sensitive.append(f"{name}: its readout differs by {distances['readout']:.1e}, as by rounding")
         else:
-            self.log.find(name, f"network {index} trained again", f"another {', '.join(differs)}")
-
-    def _readout_moves(self, draw: Draw) -> float:
-        problem, index = self.problems[draw[0]], draw[1]
-        trial, law = self.kernel.trial(problem, index), problem.law
-        ridge = law.ridges[trial.pick(problem)[0]]
-        one = replace(problem, law=replace(law, ridges=(ridge,)))
-        return readout_moves(problem.refitted(ridge) if len(problem.folds) > 1 else one, self.kernel, index)
+            self.faults.report(file, part, f"network {draw[1]} trained again", f"another {', '.join(differs)}")
 
 
-def _listed(draws: Sequence[tuple[Any, Any]], problems: Sequence[Problem]) -> list[Any]:
+def _moves(drawn: Networks, index: int) -> float:
+    """How far rounding moves the readout of a network."""
+    problem, law = drawn.problem, drawn.problem.law
+    trial = drawn.kernel.trial(problem, index)
+    ridge = law.ridges[trial.pick(problem)[0]]
+    one = replace(problem, law=replace(law, ridges=(ridge,)))
+    return readout_moves(problem.refitted(ridge) if len(problem.folds) > 1 else one, drawn.kernel, index)
+
+
+def _listed(draws: Sequence[tuple[Any, Any]], families: int) -> list[Any]:
     """Indices, with the family where there are several."""
-    return [index for _, index in draws] if len(problems) == 1 else list(draws)
+    return [index for _, index in draws] if families == 1 else list(draws)
 
 
 def _distance(ours: Any, theirs: Any) -> float:
@@ -165,7 +195,7 @@ def _distance(ours: Any, theirs: Any) -> float:
     return distance if (ours != theirs).any() or not math.isfinite(distance) else 0.0
 
 
-def _row(problem: Problem, row: Any) -> str:
-    scores = [f"{s.name.upper()} {value:.10g}" for s, value in zip(problem.scores, row["scores"], strict=True)]
+def _row(drawn: Candidates, row: Any) -> str:
+    scores = [f"{s.name.upper()} {value:.10g}" for s, value in zip(drawn.measures, row["scores"], strict=True)]
     status = "diverged, " if row["status"] == Status.DIVERGED else ""
     return f"{status}{', '.join(scores)} (order {row['order']}, ridge {row['ridge']:g})"

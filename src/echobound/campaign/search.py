@@ -3,67 +3,59 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 
 import numpy as np
 
 from echobound.arrays import Rows
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.engines import Engine, opened
+from echobound.campaign.dispatch import OnProgress, run_campaign
+from echobound.campaign.engines import Engine
 from echobound.campaign.interrupt import Interrupted
-from echobound.kernels.base import Kernel
-from echobound.kernels.problem import Problem
-from echobound.plan.plan import Plan
-from echobound.runs.derivation import networks_due, stops_at_will, unbroken
+from echobound.candidates import Candidates
+from echobound.plan import SettledPlan
+from echobound.runs.derivation import networks_due, unbroken
 from echobound.runs.ledger import Ledger
-from echobound.runs.progress import Progress, TotalProgress
+from echobound.runs.progress import TotalProgress
 
 __all__ = ["run_search"]
 
 
 def run_search(
-    kernel: Kernel,
-    problems: Sequence[Problem],
-    plan: Plan,
+    plan: SettledPlan,
+    candidates: Sequence[Candidates],
     ledger: Ledger,
-    *,
-    workers: int | None = None,
-    engine: str | Executor | Engine = "threads",
-    on_progress: Callable[[Progress], None] | None = None,
+    engine: Engine,
+    on_progress: OnProgress | None = None,
 ) -> Rows:
-    """Evaluate the networks of a plan, and return their rows, family after family; arguments as for `run_campaign`.
+    """Score the candidates of a plan, and return their rows, family after family; arguments as for `run_campaign`.
 
-    Where the plan lets one stop at will, an interruption (SIGINT) is a reason to: the networks so far are returned.
+    Where the plan allows stopping at will, an interruption (SIGINT) is a reason to: what was drawn so far is returned.
     """
-    whole = TotalProgress(on_progress, len(problems) * plan.networks, problems[0].scores[0].direction)
+    total = TotalProgress(on_progress, len(candidates) * plan.networks, candidates[0].measures[0].direction)
     found: list[Rows] = []
-    with opened(engine, workers) as crew:
-        for problem in problems:
-            found.append(_search_family(kernel, problem, plan, ledger, crew, whole))
-            whole.next()
+    for family in candidates:
+        found.append(_search_family(plan, family, ledger, engine, total))
+        total.next()
     return np.concatenate(found)
 
 
-def _search_family(
-    kernel: Kernel, problem: Problem, plan: Plan, ledger: Ledger, crew: Engine, tell: Callable[[Progress], None]
-) -> Rows:
+def _search_family(plan: SettledPlan, candidates: Candidates, ledger: Ledger, engine: Engine, tell: OnProgress) -> Rows:
     count = plan.networks
     while True:
         try:
-            rows = run_campaign(kernel, problem, range(count), ledger, engine=crew, on_progress=tell)
+            rows = run_campaign(candidates, range(count), ledger, engine, on_progress=tell)
         except Interrupted as asked:
-            rows = ledger.rows(problem.stream, problem.family)
+            rows = ledger.rows(candidates.stream, candidates.family)
             rows = rows[: unbroken(rows)]
             if asked.signum == signal.SIGINT and _certifies(plan, len(rows)):
                 return rows
             raise
-        due = networks_due(plan, rows["scores"][:, 0], problem.scores[0].direction)
+        due = networks_due(plan, rows["scores"][:, 0])
         if due <= count:
             return rows[:due]
         count = due
 
 
-def _certifies(plan: Plan, networks: int) -> bool:
-    """Whether one may stop here."""
-    return plan.stop is not None and stops_at_will(plan) and networks > 0 and plan.stop.epsilon(networks) < 1
+def _certifies(plan: SettledPlan, networks: int) -> bool:
+    """Whether the search may stop here."""
+    return plan.stop is not None and plan.at_will and networks > 0 and plan.stop.epsilon(networks) < 1

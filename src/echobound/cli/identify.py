@@ -217,11 +217,11 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
         "generalisation": None if second is None else second.to_dict(),
         "committee": None,
     }
-    if result.committee is not None and result.committee_outcome is not None:
+    if result.committee is not None and result.committee_scores is not None:
         limit = None if second is None else second.limit("committee")
         content["committee"] = {
             **committee_facts(result.committee, result.certificate),
-            "scores": result.committee_outcome.scores,
+            "scores": result.committee_scores,
             "episodes": None if limit is None else limit.to_dict(),
         }
     if as_json:

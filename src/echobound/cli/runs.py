@@ -64,6 +64,7 @@ def show(
 ) -> None:
     """Print the certificate of a run, after deriving every number of it again from the ledger."""
     from echobound.runs.folder import RunFolder
+    from echobound.runs.ranks import ranks_and_quantiles
     from echobound.runs.verification import verification_of
 
     folder = RunFolder(run)
@@ -76,9 +77,9 @@ def show(
         content["committee"] = committee_facts(folder.committee, certificate)
     if (second := folder.generalisation) is not None:
         content["generalisation"] = second.to_dict()
-    if len(folder.verification):
+    if len(folder.fresh):
         content["verification"] = verification_of(folder)
-    content |= folder.said_of_ranks(rank, quantile)
+    content |= ranks_and_quantiles(folder, rank, quantile)
     if as_json:
         print_json(content)
     else:

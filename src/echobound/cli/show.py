@@ -28,7 +28,7 @@ ROWS = 4  # of the histogram, eight steps each
 
 def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
-    from echobound.runs.outcome import NOT_COVERED
+    from echobound.runs.scoring import NOT_COVERED
 
     origins = [member.origin for member in committee.members]
     members = [certificate.position(origin["family"], origin["index"]) for origin in origins]

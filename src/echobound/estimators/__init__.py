@@ -12,9 +12,8 @@ except ImportError:
     raise MissingExtra("echobound.estimators", extra="sklearn") from None
 
 from echobound.estimators.certified import CertifiedSearch
-from echobound.estimators.folder import SearchFolder
 from echobound.estimators.network_search import EchoStateSearch
 from echobound.estimators.random_states import draw_estimator
 from echobound.estimators.regressor import EchoStateRegressor
 
-__all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch", "SearchFolder", "draw_estimator"]
+__all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch", "draw_estimator"]

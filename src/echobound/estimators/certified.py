@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,22 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
+from echobound.campaign import Computing, run_search
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
+from echobound.estimators.candidates import EstimatorCandidates, HeldOutRows
+from echobound.estimators.description import law_of, shown
 from echobound.estimators.experiments import seed_of
-from echobound.estimators.folder import SearchFolder, certificate_of
 from echobound.estimators.network_search import best_of, results_of
-from echobound.estimators.plan import SearchPlan, described, packages_of, parameters_of, settle, shown
+from echobound.estimators.parameters import REQUIRED, plan_defaults, with_parameters
 from echobound.estimators.random_states import drawn_parameters
-from echobound.estimators.trials import Trials, require_same, run_trials
 from echobound.kernels.base import Status
 from echobound.kernels.blas import one_blas_thread
-from echobound.plan.numbers import Bound
-from echobound.runs.ledger import Ledger, rows_digest
+from echobound.plan import Plan
+from echobound.report import write_page
+from echobound.runs import RunFolder, rows_digest
+from echobound.runs.derivation import certificate_of
 from echobound.runs.provenance import provenance
-from echobound.scenario import StoppingRule
 
 __all__ = ["CertifiedSearch"]
 
@@ -44,6 +45,15 @@ def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return decorator
 
 
+OWN = {"scoring": None, "validation": 0.25, "random_state": 0, "n_jobs": None, "run": None}
+# A draw of any estimator has no law by name, no blocks, no free run and no committee.
+SETTINGS = plan_defaults(
+    *("law", "order", "scores", "joint", "blocks", "washout", "horizon", "committee", "seed", "criterion", "renewal"),
+    "numbering",
+)
+
+
+@with_parameters("estimator", REQUIRED, {**SETTINGS, **OWN})
 class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Best of N draws of any estimator with a ``random_state``, certified: how unlikely it is that another does better.
 
@@ -57,7 +67,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         With one or more parameters ``random_state`` at any depth, all None: they are what is drawn. What would make
         draws depend on each other is refused: a fixed random state, ``warm_start``, a cache, a frozen estimator, a
         global generator, data changed in place, and another score when the same draw is made again.
-    epsilon, beta, networks, bound, stop, discarded
+    epsilon, beta, networks, bound, stop, target, discarded
         As in `identify`.
     scoring
         As in scikit-learn, larger is better; the estimator's own ``score`` if not given.
@@ -68,7 +78,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs
         Draws fitted at the same time, as in scikit-learn; no influence on the result beyond rounding.
     run
-        Folder to record the search in, see `SearchFolder`; an interrupted one of the same plan goes on.
+        Folder to record the search in; an interrupted one of the same plan is resumed. `RunFolder` opens it. It holds
+        neither data nor estimator, since both may be anything: `verify` and `audit` take them as `candidates_`.
 
     Attributes
     ----------
@@ -81,6 +92,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Arrays over all draws: ``index``, ``score``, ``rank``, ``diverged``.
     certificate_
         What is promised; ``certificate_.seed`` is the seed.
+    candidates_
+        What was drawn, for `verify` and `audit` of the run.
 
     Examples
     --------
@@ -96,35 +109,6 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        epsilon: float | None = None,
-        beta: float = 1e-7,
-        networks: int | None = None,
-        bound: Bound = "exact",
-        stop: str | StoppingRule | None = None,
-        discarded: int = 0,
-        scoring: Any = None,
-        validation: float = 0.25,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        run: str | Path | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.beta = beta
-        self.networks = networks
-        self.bound = bound
-        self.stop = stop
-        self.discarded = discarded
-        self.scoring = scoring
-        self.validation = validation
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.run = run
-
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> CertifiedSearch:
         """Fit and score all draws, keep the best, and certify it."""
         drawn = drawn_parameters(self.estimator)
@@ -133,57 +117,47 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InputError(f"one score is needed to pick by, got scoring={self.scoring!r}")
         training, held = _parts(X, y, self.validation)
-        seed = seed_of(self.random_state)
-        draw_key(seed, SEARCH, 0, 0)  # or it is refused here: within a draw it would count as a failure
-        trials = Trials(
-            self.estimator, drawn, seed, check_scoring(self.estimator, scoring=self.scoring), training, held
-        )
+        seed, name = seed_of(self.random_state), "score" if self.scoring is None else _name(self.scoring)
+        draw_key(seed, SEARCH, 0, 0)  # a seed that cannot name a draw is refused: within a draw it would be a failure
+        scorer = check_scoring(self.estimator, scoring=self.scoring)
+        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, seed)
 
         # Everything is settled before the first draw.
-        plan = SearchPlan(
-            estimator=described(self.estimator),
-            parameters=parameters_of(self.estimator),
-            drawn=tuple(drawn),
-            packages=packages_of(self.estimator),
-            seed=seed,
-            score="score" if self.scoring is None else _name(self.scoring),
-            rows=(int(_num_samples(training[0])), int(_num_samples(held[0]))),
-            data=trials.data,
-            **settle(self.epsilon, self.beta, self.networks, self.bound, self.stop, self.discarded),
-        )
-        folder = None if self.run is None else SearchFolder.start(self.run, plan)
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        asked = Plan(law=law_of(self.estimator, drawn), scores=candidates.measures, committee=0, seed=seed, **settings)
+        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), candidates.data)
+        plan = asked.settle(rows)
 
-        # Draw, fit and score.
-        with (
-            one_blas_thread(),
-            Ledger(None, plan.digest, [plan.score]) if folder is None else folder.ledger(write=True) as ledger,
-        ):
-            rows, failures = run_trials(trials, plan, ledger, self.n_jobs)
-            ran = ledger.origins()
+        with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
+            # Draw, fit and score.
+            candidates.require_reproducible(folder.ledger)
+            with _computing(self.n_jobs).open_engine() as engine:
+                table = run_search(plan, [candidates], folder.ledger, engine)
 
-        # Pick the best, and say what that is worth.
-        scores = rows["scores"][:, 0]
-        certificate = certificate_of(
-            plan,
-            rows,
-            digests={"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)},
-            provenance=provenance(kernel="scikit-learn", ran=ran, seconds=float(rows["seconds"].sum())),
-        )
-        self.best_estimator_: Any = None
-        if certificate.winner is None:
-            trials.fitted(0)  # not a matter of chance: if the data or the estimator are not usable, this says why
-        else:
-            self.best_estimator_, score = trials.fitted(certificate.winner)
-            require_same(certificate.winner, float(scores[certificate.winner]), score)
-        if certificate.failures:
-            first = f", draw {min(failures)}: {failures[min(failures)][:200]}" if failures else ""
-            warnings.warn(f"{certificate.failures} of {len(rows)} draws failed and count as worst{first}", stacklevel=2)
-        self.certificate_ = certificate
+            # Pick the best, and derive what that is worth.
+            digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(table)}
+            ran, seconds = folder.ledger.origins(), float(table["seconds"].sum())
+            origin = provenance(kernel=candidates.code, ran=ran, seconds=seconds)
+            certificate = certificate_of(plan, table, digests=digests, provenance=origin)
+            self.best_estimator_: Any = None
+            made = candidates.make(certificate.winner or 0)  # if none could be fitted, this raises why
+            if certificate.winner is not None:
+                self.best_estimator_ = made.model
+                candidates.require_same(
+                    certificate.winner, float(table["scores"][certificate.winner, 0]), made.scores[0]
+                )
+            folder.finish(certificate)
+            if folder.stored:
+                write_page(folder)
+        diverged = table["status"] == Status.DIVERGED
+        if diverged.any():
+            first = int(table["index"][diverged][0])
+            why = f", draw {first}: {(candidates.failure(first) or 'no finite score')[:200]}"
+            warnings.warn(f"{certificate.failures} of {len(table)} draws failed and count as worst{why}", stacklevel=2)
+        self.candidates_, self.certificate_ = candidates, certificate
         self.best_index_ = certificate.winner
         self.best_score_ = -np.inf if certificate.threshold is None else certificate.threshold
-        self.results_ = results_of(scores, "max", diverged=rows["status"] == Status.DIVERGED)
-        if folder is not None:
-            folder.finish(certificate)
+        self.results_ = results_of(table["scores"][:, 0], "max", diverged=diverged)
         return self
 
     @property
@@ -245,6 +219,19 @@ def _parts(X: Any, y: Any, validation: Any) -> Iterable[tuple[Any, ...]]:
 
 def _given(X: Any, y: Any) -> tuple[Any, ...]:
     return (X,) if y is None else (X, y)
+
+
+def _computing(n_jobs: int | None) -> Computing:
+    """Where draws are fitted: here, or as many at a time as joblib says, in its processes or threads."""
+    import joblib
+
+    workers = int(joblib.effective_n_jobs(n_jobs))
+    backend, _ = joblib.parallel.get_active_backend()
+    if workers == 1 or backend.supports_sharedmem:
+        return Computing(workers=workers)
+    from joblib.externals.loky import get_reusable_executor
+
+    return Computing(workers=workers, engine=get_reusable_executor(max_workers=workers))
 
 
 def _name(scoring: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,31 @@ from sklearn.utils.validation import check_is_fitted
 from echobound.data import Record, split
 from echobound.errors import InputError
 from echobound.estimators.experiments import in_time_order, records_of, seed_of, washout_of
+from echobound.estimators.parameters import plan_defaults, with_parameters
 from echobound.estimators.regressor import EchoStateRegressor
 from echobound.identify import identify
-from echobound.network import ReservoirLaw
-from echobound.plan.numbers import Bound
-from echobound.scenario import StoppingRule
+from echobound.plan import Plan
 from echobound.scores import get_score
 
 __all__ = ["EchoStateSearch", "best_of", "results_of"]
 
 
+OWN = {
+    **{"scoring": "fit", "validation": 0.25, "washout": None, "random_state": 0},
+    **{"workers": None, "kernel": "cpu", "run": None},
+}
+SETTINGS = plan_defaults("law", "scores", "blocks", "washout", "seed", "criterion", "renewal", "numbering")
+
+
+@with_parameters("law", "broad", {**SETTINGS, **OWN})
 class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The certified search over a law as an estimator: N networks, the best on validation data, and its certificate.
 
     Parameters
     ----------
-    law, order, epsilon, beta, networks, bound, stop, discarded, workers, kernel, run
+    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee
+        As in `identify`, and so are all other fields of `Plan`.
+    workers, kernel, run
         As in `identify`.
     scoring
         Score that selects, by name: ``"fit"``, ``"rmse"`` or a registered one.
@@ -62,64 +70,14 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
     True
     """
 
-    def __init__(
-        self,
-        law: str | ReservoirLaw = "broad",
-        *,
-        order: int | None = None,
-        epsilon: float | None = None,
-        beta: float = 1e-7,
-        networks: int | None = None,
-        bound: Bound = "exact",
-        stop: str | StoppingRule | None = None,
-        discarded: int = 0,
-        scoring: str = "fit",
-        validation: float | Sequence[Any] = 0.25,
-        washout: int | None = None,
-        random_state: Any = 0,
-        workers: int | None = None,
-        kernel: str = "cpu",
-        run: str | Path | None = None,
-    ) -> None:
-        self.law = law
-        self.order = order
-        self.epsilon = epsilon
-        self.beta = beta
-        self.networks = networks
-        self.bound = bound
-        self.stop = stop
-        self.discarded = discarded
-        self.scoring = scoring
-        self.validation = validation
-        self.washout = washout
-        self.random_state = random_state
-        self.workers = workers
-        self.kernel = kernel
-        self.run = run
-
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> EchoStateSearch:
         """Draw, train and score all networks, pick the best, and certify it."""
         records, flat = records_of(self, X, y, groups)
         kept, held = _held_out(records, self.validation)
-        score = get_score(self.scoring)
-        result = identify(
-            kept,
-            held,
-            law=self.law,
-            order=self.order,
-            epsilon=self.epsilon,
-            beta=self.beta,
-            networks=self.networks,
-            bound=self.bound,
-            stop=self.stop,
-            discarded=self.discarded,
-            scores=[score],
-            washout=washout_of(self.washout, [*kept, *held]),
-            seed=seed_of(self.random_state),
-            workers=self.workers,
-            kernel=self.kernel,
-            run=self.run,
-        )
+        score, settings = get_score(self.scoring), {name: getattr(self, name) for name in SETTINGS}
+        washout, seed = washout_of(self.washout, [*kept, *held]), seed_of(self.random_state)
+        plan = Plan(law=self.law, scores=[score], washout=washout, seed=seed, **settings)
+        result = identify(kept, held, plan=plan, workers=self.workers, kernel=self.kernel, run=self.run)
         table = result.table
         self.certificate_ = result.certificate
         self.results_ = results_of(

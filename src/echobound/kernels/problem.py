@@ -18,7 +18,7 @@ from echobound.errors import DataError, InputError
 from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
 from echobound.scores import Score
 
-__all__ = ["Fold", "Problem", "Segment", "blocks_in_turn", "hold_out"]
+__all__ = ["Fold", "Problem", "Segment", "block_folds", "blocks_in_turn", "hold_out", "hold_out_folds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ class Problem:
         for segment in (s for fold in self.folds for s in (*fold.training, *fold.scored)):
             if not 0 <= segment.record < len(self.records) or segment.stop > len(self.records[segment.record]):
                 raise InputError(f"{segment} is not within the {len(self.records)} records of the problem")
+        _require_whole_numbers(horizon=self.horizon)
         if self.horizon is not None and self.horizon < 1:
             raise InputError(f"the horizon must be at least 1 sample, got {self.horizon}")
 
@@ -109,17 +110,13 @@ class Problem:
         """Number of output channels."""
         return self.records[0].outputs
 
-    def on(self, stream: int | None = None, family: int | None = None) -> Problem:
-        """The same problem for another stream or family of draws."""
-        return replace(
-            self,
-            stream=self.stream if stream is None else stream,
-            family=self.family if family is None else family,
-        )
+    def on(self, stream: int) -> Problem:
+        """The same problem for another stream of draws."""
+        return replace(self, stream=stream)
 
-    def families(self, laws: Sequence[ReservoirLaw]) -> tuple[Problem, ...]:
-        """The same problem for each of several laws; family k draws from the k-th."""
-        return tuple(replace(self, law=law, family=family) for family, law in enumerate(laws))
+    def of_family(self, family: int, law: ReservoirLaw) -> Problem:
+        """The same problem for another family of draws."""
+        return replace(self, law=law, family=family)
 
     def refitted(self, ridge: float) -> Problem:
         """The problem of training on all records, with one ridge: what is left to do once blocks have chosen.
@@ -205,13 +202,18 @@ def hold_out(
     (40, 1)
     """
     first, second = as_records(training, "training"), as_records(validation, "validation")
-    _require_whole_numbers(washout=washout, horizon=horizon)
-    require_longer_than_washout(first, washout, "training")
-    require_varying_outputs(second, washout, "validation")
-    records = as_records((*first, *second))
+    records, folds = as_records((*first, *second)), hold_out_folds(first, second, washout)
+    return Problem(records, folds, law, tuple(scores), seed=seed, horizon=horizon)
+
+
+def hold_out_folds(training: Sequence[Record], validation: Sequence[Record], washout: int) -> tuple[Fold, ...]:
+    """Train on some records and score on others; their numbers run on from training to validation records."""
+    _require_whole_numbers(washout=washout)
+    require_longer_than_washout(training, washout, "training")
+    require_varying_outputs(validation, washout, "validation")
+    records = (*training, *validation)
     segments = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(records))
-    fold = Fold(training=segments[: len(first)], scored=segments[len(first) :])
-    return Problem(records, (fold,), law, tuple(scores), seed=seed, horizon=horizon)
+    return (Fold(training=segments[: len(training)], scored=segments[len(training) :]),)
 
 
 def blocks_in_turn(
@@ -240,7 +242,13 @@ def blocks_in_turn(
     ([(0, 30), (60, 90)], [20, 20, 20])
     """
     records = as_records(training, "training")
-    _require_whole_numbers(blocks=blocks, washout=washout, horizon=horizon)
+    folds = block_folds(records, blocks, washout)
+    return Problem(records, folds, law, tuple(scores), seed=seed, horizon=horizon)
+
+
+def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[Fold, ...]:
+    """Score each block of the records in turn and train on what is left of them; see `blocks_in_turn`."""
+    _require_whole_numbers(blocks=blocks, washout=washout)
     if blocks < 2:
         raise InputError(f"at least 2 blocks are needed to score one and train on the others, got {blocks}")
     require_longer_than_washout(records, washout, "training")
@@ -261,7 +269,7 @@ def blocks_in_turn(
                 scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
             )
         )
-    return Problem(records, tuple(folds), law, tuple(scores), seed=seed, horizon=horizon)
+    return tuple(folds)
 
 
 def _part(length: int, number: int, parts: int) -> tuple[int, int]:

@@ -10,13 +10,7 @@ from echobound.kernels.problem import Problem
 from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import draw_reservoir
 
-__all__ = ["scored_outputs", "train_network"]
-
-
-def scored_outputs(kernel: Kernel, problem: Problem, index: int) -> list[Signal]:
-    """Simulated outputs of draw `index` on the scored samples of each fold, with its best ridge."""
-    trial = kernel.trial(problem, index)
-    return trial.simulated(trial.pick(problem)[0])
+__all__ = ["train_network"]
 
 
 def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, list[Signal]]:

@@ -1,7 +1,25 @@
-"""What is settled before the first draw."""
+"""What is settled before the first draw: the plan, its laws and numbers, how candidates are validated."""
 
-from echobound.plan.numbers import settle_networks, settle_stop
-from echobound.plan.plan import Plan, Renewed
+from echobound.plan.laws import DescribedLaw, Family, Law, register_law
+from echobound.plan.numbers import Bound, settle_networks, settle_stop
+from echobound.plan.plan import Plan, PlanSettings, RenewalStep, SettledPlan, setting
+from echobound.plan.questions import settle_questions
 from echobound.plan.validation import Validation, settle_validation
 
-__all__ = ["Plan", "Renewed", "Validation", "settle_networks", "settle_stop", "settle_validation"]
+__all__ = [
+    "Bound",
+    "DescribedLaw",
+    "Family",
+    "Law",
+    "Plan",
+    "PlanSettings",
+    "RenewalStep",
+    "SettledPlan",
+    "Validation",
+    "register_law",
+    "setting",
+    "settle_networks",
+    "settle_questions",
+    "settle_stop",
+    "settle_validation",
+]

@@ -1,36 +1,77 @@
-"""Plan: everything that is settled before the first draw."""
+"""Plan: everything that is settled before the first draw.
+
+`Plan` is what a user asks for; what is left open is None. `SettledPlan` has nothing open: it is recorded in ``plan.json``
+before the first draw and never changed. Keywords of `identify`, options of the command line, parameters of the estimators
+and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of `PlanSettings`, and the
+line that uses it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
-from echobound.kernels.problem import Fold, Problem, Segment
-from echobound.network.law import ReservoirLaw, family_names
-from echobound.plan.numbers import Bound
+from echobound.kernels.problem import Fold, Segment
+from echobound.network.law import Orders
+from echobound.plan.laws import Family, Law, LawChoice, law_from_json, measures_of, name_families, settle_laws
+from echobound.plan.numbers import Bound, settle_networks, settle_stop
+from echobound.plan.questions import settle_questions
 from echobound.scenario import Statement, StoppingRule
 from echobound.scenario.bounds import as_count
+from echobound.scores import Score, get_score
 
-__all__ = ["Plan", "Renewed", "require_covered"]
+if TYPE_CHECKING:
+    from echobound.plan.validation import Scheme
+
+__all__ = ["Plan", "PlanSettings", "RenewalStep", "SettledPlan", "setting"]
 
 SCHEMA = 1
+STORED = (
+    "seed",
+    "scores",
+    "horizon",
+    "networks",
+    "epsilon",
+    "beta",
+    "bound",
+    "committee",
+    "data",
+)  # in every plan.json
+NOT_STORED = ("law", "order", "blocks", "washout", "folds", "measures")  # written in another form, or they follow
+
+
+def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
+    """A field that is also an option of the command line.
+
+    Parameters
+    ----------
+    default
+        Its default.
+    help
+        What the command line says about it.
+    text
+        How several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
+    option
+        Its name there, if not that of the field.
+    """
+    return field(default=default, metadata={"help": help, "text": text, "option": option})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Renewed:
+class RenewalStep:
     """Where the networks of a renewal come from.
 
     Parameters
     ----------
     plan
-        Digest of the plan by which they were drawn first.
+        Digest of the plan by which they were first drawn.
     update, updates
-        Which renewal this is, from 1 on, of how many that were planned.
+        Which renewal this is, from 1 on, and how many are planned.
     """
 
     plan: str
@@ -42,171 +83,319 @@ class Renewed:
             raise InputError(f"at least one renewal must be planned, got {self.updates}")
         if not 0 <= self.update <= self.updates:  # 0 before the first
             raise InputError(
-                f"{self.updates} renewals were planned, and this would be number {self.update}: draw new networks, with"
-                " another seed, and certify these"
+                f"{self.updates} renewals were planned, and this would be number {self.update}: draw new networks with"
+                " another seed and certify them"
             )
+
+
+class PlanSettings(TypedDict, total=False):
+    """The fields of `Plan` as keywords of `identify`."""
+
+    law: LawChoice
+    order: Orders
+    epsilon: float | None
+    beta: float
+    networks: int | None
+    bound: Bound
+    stop: str | StoppingRule | None
+    target: float | None
+    discarded: int
+    scores: Sequence[str | Score]
+    joint: bool
+    blocks: int | None
+    washout: int | None
+    horizon: int | None
+    committee: int
+    seed: int
+    criterion: str | None
+    renewal: RenewalStep | None
+    numbering: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run will do, recorded before the first draw and never changed afterwards.
+    """What is to be drawn, scored and certified, as far as the user says.
 
     Parameters
     ----------
-    laws, seed, scores, folds, horizon
-        The problem; each law has a family of networks of its own; scores by name, the first selects.
-    networks, epsilon, beta, bound
-        What will be certified: N networks of each family by this bound give epsilon at confidence 1 - beta.
-    committee
-        How many of the best networks make up the committee; 0 for none.
-    data
-        Digest of the records.
+    law, order
+        What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given separately. Each of several
+        laws or orders is a family of networks, and the best of all families is picked and certified.
+    epsilon, beta, networks, bound
+        Give epsilon or the number of networks (of each family); the other follows (default: epsilon = 0.05, so 315
+        networks).
     stop
-        The rule by which the search stops; None where the number of networks is settled here. A rule that looks at
-        ranks goes on from `networks` to wherever it stops.
+        A rule for stopping the search, recorded before the first draw: ``"patience:200"`` stops once epsilon is
+        certified and the last 200 networks brought no improvement; ``"anytime"``, ``"between:100,10000"``,
+        ``"looks:100,200"`` and ``"mixture"`` hold at all numbers of networks together and stop once epsilon is
+        certified. Under these an interruption (Ctrl-C) is a reason to stop as well: what was drawn is certified.
     target
-        Of a rule that lets one stop at will: go on from `networks` until the best score is as good as this.
+        Continue until the best score reaches this; needs a rule that holds at all numbers of networks (``"anytime"`` if
+        none is given).
     discarded
-        How many of the best networks are set aside in a further statement.
-    joint
-        Whether a further statement is about all scores together.
+        Set this many of the best networks aside in a further statement, which then certifies epsilon too.
+    scores, joint
+        By name or as `Score`; the first one selects. `joint` adds a statement about all of them together, which then
+        certifies epsilon too.
+    blocks
+        Without validation data: score this many blocks of the training data in turn, each by networks trained on the
+        others, and train the best again on all data; 0 holds out the end of the last training record instead. None
+        chooses: 4 blocks for short data.
+    washout
+        Samples at the start of each record or block that are neither trained on nor scored; None chooses, at most 100.
+    horizon
+        None scores the free run; k scores the prediction k samples ahead.
+    committee
+        How many of the best networks are also kept as one model, the median of their outputs; 0 for none.
+    seed
+        Together with its index, it names each network.
+    criterion
+        What each test record must satisfy, such as ``"fit>80"``: the second certificate then limits how often a new
+        one does not.
     renewal
-        Of networks that were drawn before, for other data: of which plan, and which of how many renewals this is.
+        Set by `renew`: these networks were drawn before, for other data.
+    numbering
+        Numbers of the families; 0, 1, 2, ... if not given. A family's networks depend on its number.
+
+    Examples
+    --------
+    >>> plan = Plan(law="paper", order=50, epsilon=0.1)
+    >>> plan.order, plan.beta
+    (50, 1e-07)
     """
 
-    laws: tuple[ReservoirLaw, ...]
-    seed: int
-    scores: tuple[str, ...]
-    folds: tuple[Fold, ...]
-    horizon: int | None
-    networks: int
-    epsilon: float
-    beta: float
-    bound: Bound
-    committee: int
-    data: str
-    stop: StoppingRule | None = None
-    target: float | None = None
-    discarded: int = 0
-    joint: bool = False
-    renewal: Renewed | None = None
+    law: LawChoice = setting(
+        "broad", "What is drawn: broad or paper; both, separated by a comma, are two families.", text="words"
+    )
+    order: Orders = setting(
+        None, "Number of states, instead of the law's; several, as in 50,100,200, are a family each.", text="numbers"
+    )
+    epsilon: float | None = setting(None, "Violation probability; 0.05 if nothing else is given.")
+    beta: float = setting(1e-7, "1 - confidence.")
+    networks: int | None = setting(None, "Number of networks (of each family); epsilon follows from it.")
+    bound: Bound = setting("exact", "exact, or explicit as in the paper.")
+    stop: str | StoppingRule | None = setting(
+        None,
+        "Stop by a rule once epsilon is certified: patience:200 (and the last 200 brought no improvement), anytime,"
+        " between:100,10000, looks:100,200,400, mixture. Under all but patience, Ctrl-C ends the search with a"
+        " certificate.",
+    )
+    target: float | None = setting(
+        None, "Continue until the best score reaches this; by the rule anytime if none is given."
+    )
+    discarded: int = setting(0, "Best networks to set aside in a further statement, settled now.")
+    scores: Sequence[str | Score] = setting(
+        ("fit", "rmse"), "Scores, separated by commas: fit, rmse, peak. The first one selects.", text="words"
+    )
+    joint: bool = setting(False, "Also state something about all scores together.")
+    blocks: int | None = setting(
+        None, "Without --validation: blocks of the data to score in turn; 0 holds out the end of the data."
+    )
+    washout: int | None = setting(
+        None, "Samples at the start of each record or block that do not count; at most 100 if not given."
+    )
+    horizon: int | None = setting(None, "Score the prediction this many samples ahead; the free run if not given.")
+    committee: int = setting(10, "Best networks to keep as one model as well; 0 for none.")
+    seed: int = setting(0, "Together with its index, it names each network.")
+    criterion: str | None = setting(None, "What each test file must satisfy, settled beforehand: fit>80, rmse<0.1.")
+    renewal: RenewalStep | None = None
+    numbering: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        as_count("networks", self.networks)
         as_count("committee", self.committee, least=0)
-        as_count("discarded", self.discarded, least=0)
-        if len(set(self.scores)) < len(self.scores):
-            raise InputError(f"a score was given twice ({', '.join(self.scores)}): name each once")
-        if self.joint and len(self.scores) == 1:
-            raise InputError(f"a joint statement is about several scores, but {self.scores[0]} is the only one")
-        require_covered(self.stop, further=bool(self.discarded or self.joint))
-        if len(self.laws) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
+        if not 0 <= self.discarded < (self.networks or math.inf):
             raise InputError(
-                f"{len(self.laws)} families were given, and with them a stopping rule, networks to set aside, a joint"
-                " statement or a renewal: these are for one law; leave out one of the two"
+                f"networks to set aside must be fewer than those drawn, and not negative: {self.discarded}"
             )
-        if self.target is not None and (self.stop is None or self.stop.by_ranks):
-            raise InputError(
-                "a target looks at the scores, so it goes with a rule that holds whatever makes one stop (anytime,"
-                f" between, looks, mixture), not with {'none' if self.stop is None else self.stop.kind}"
-            )
+        names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"scores must be named once each, and at least one, got {', '.join(names) or 'none'}")
+        if self.joint and len(names) == 1:
+            raise InputError(f"a joint statement is about several scores, but {names[0]} is the only one")
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
             raise InputError(f"a target is a finite number, got {self.target!r}")
+        settle_questions(self.criterion)  # refuses a criterion that makes no sense
+
+    def settle(self, validation: Scheme) -> SettledPlan:
+        """Settle everything that was left open, for the data at hand.
+
+        Parameters
+        ----------
+        validation
+            The data and how candidates are scored on them; see `settle_validation`.
+        """
+        if self.criterion is not None and not validation.tested:
+            raise InputError(f"the criterion {self.criterion} is for test data: give test data, or leave it out")
+        laws = settle_laws(self.law, self.order, validation.samples)
+        measures = measures_of(laws[0], self.scores)
+        together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
+        rule = None
+        if self.stop is None and self.target is None:
+            count, epsilon = settle_networks(*numbers, self.discarded, together)
+        else:
+            rule, count, epsilon = settle_stop(self.stop or "anytime", *numbers, self.discarded, together)
+        asked = {f.name: getattr(self, f.name) for f in fields(Plan)}
+        asked |= {"law": laws, "order": None, "networks": count, "epsilon": epsilon, "beta": float(self.beta)}
+        asked |= {"stop": rule, "scores": tuple(measure.name for measure in measures), "seed": int(self.seed)}
+        asked |= {"blocks": validation.blocks, "washout": validation.washout}
+        return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)
+
+    def asked(self) -> Plan:
+        """The plan as it would be asked for."""
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledPlan(Plan):
+    """A plan with nothing left open: what a run will do, recorded before the first draw and never changed afterwards.
+
+    Parameters
+    ----------
+    law
+        The laws, one for each family.
+    networks, epsilon
+        N networks of each family certify epsilon. A rule that looks at ranks continues from `networks` to wherever it
+        stops; under a target the search continues from `networks` until it is reached.
+    folds
+        What is trained on and what is scored.
+    data
+        Digest of the records and their roles.
+    measures
+        The scores themselves; looked up by name if not given.
+    """
+
+    law: tuple[Law, ...]
+    networks: int
+    epsilon: float
+    stop: StoppingRule | None
+    scores: tuple[str, ...]
+    washout: int
+    folds: tuple[Fold, ...]
+    data: str
+    measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_count("networks", self.networks)
+        if not self.measures:
+            object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
+        if (self.discarded or self.joint) and self.at_will:
+            raise InputError(
+                "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found"
+                f" by patience, not under the rule {self.rule}: leave out one of the two"
+            )
+        if len(self.law) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
+            raise InputError(
+                f"{len(self.law)} families were given together with a stopping rule, networks to set aside, a joint"
+                " statement or a renewal: these are for one law; leave out one of the two"
+            )
+        if self.target is not None and not self.at_will:
+            raise InputError(
+                "a target looks at the scores, so it needs a rule that holds whatever makes one stop (anytime, between,"
+                f" looks, mixture), not {self.rule}"
+            )
+
+    def asked(self) -> Plan:
+        """The plan that settles to this one on the same data."""
+        values = {f.name: getattr(self, f.name) for f in fields(Plan)}
+        if self.stop is not None and self.stop.by_ranks:  # patience finds the number itself
+            values["networks"] = None
+        return Plan(**values | {"scores": self.measures})
+
+    @property
+    def rule(self) -> str:
+        """The kind of the stopping rule; ``fixed`` where N is settled beforehand."""
+        return "fixed" if self.stop is None else self.stop.kind
+
+    @property
+    def at_will(self) -> bool:
+        """Whether the search may stop for any reason, so that any number of networks is as good as another."""
+        return self.stop is not None and not self.stop.by_ranks
+
+    @property
+    def direction(self) -> str:
+        """Whether a larger (``"max"``) or a smaller (``"min"``) value of the first score is better."""
+        return self.measures[0].direction
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """The families, in order."""
+        return name_families(self.law, self.numbering)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, with its digest."""
-        laws = [law.to_dict() for law in self.laws]
+        laws = [law.to_dict() for law in self.law]
         content = {
             "schema_version": SCHEMA,
-            "rule": "fixed" if self.stop is None else self.stop.kind,  # fixed: N, whatever the scores turn out to be
+            "rule": self.rule,
             **({"law": laws[0]} if len(laws) == 1 else {"laws": laws}),
-            "seed": self.seed,
-            "scores": list(self.scores),
             "validation": "hold-out" if self.blocks is None else f"{self.blocks} blocks in turn, then refit on all",
             "folds": [{"training": _listed(fold.training), "scored": _listed(fold.scored)} for fold in self.folds],
-            "horizon": self.horizon,
-            "networks": self.networks,
-            "epsilon": self.epsilon,
-            "beta": self.beta,
-            "bound": self.bound,
-            "committee": self.committee,
-            "data": self.data,
         }
-        # Only where they are wanted: a plan without them keeps the digest that it always had.
-        content |= {} if self.stop is None else {"stop": self.stop.to_dict()}
-        content |= {} if self.target is None else {"target": self.target}
-        content |= {"discarded": self.discarded} if self.discarded else {}
-        content |= {"joint": True} if self.joint else {}
-        content |= {} if self.renewal is None else {"renewal": asdict(self.renewal)}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            # Settings that came later are left out at their default: plans without them keep their digest.
+            if one.name in STORED or (one.name not in NOT_STORED and value != one.default):
+                content[one.name] = _written(value)
         return {**content, "digest": digest(jsonable(content))}
 
     @cached_property
-    def families(self) -> list[dict[str, Any]]:
-        """The families as a certificate lists them; none where there is but one law."""
-        if len(self.laws) == 1:
-            return []
-        named = zip(family_names(self.laws), self.laws, strict=True)
-        return [
-            {"family": number, "name": name, "networks": self.networks, "law": law.to_dict()}
-            for number, (name, law) in enumerate(named)
-        ]
-
-    @property
-    def blocks(self) -> int | None:
-        """How many blocks of the training data are scored in turn; None for validation data of their own."""
-        return len(self.folds) if len(self.folds) > 1 else None
-
-    @property
     def digest(self) -> str:
         """SHA-256 over the plan."""
         return str(self.to_dict()["digest"])
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Plan:
-        """Inverse of `to_dict`; a plan that does not have the digest stored with it is refused."""
+    def from_dict(cls, content: Mapping[str, Any]) -> SettledPlan:
+        """Inverse of `to_dict`; a plan whose digest does not match its content is refused."""
         try:
-            stop = Statement.from_dict(content["stop"], "plan.json") if "stop" in content else None
-            if not isinstance(stop, StoppingRule | None):
-                raise ValueError("stop is not a stopping rule")
-            plan = cls(
-                stop=stop,
-                target=content.get("target"),
-                discarded=content.get("discarded", 0),
-                joint=content.get("joint", False),
-                renewal=Renewed(**content["renewal"]) if "renewal" in content else None,
-                laws=tuple(ReservoirLaw.from_dict(law) for law in content.get("laws") or [content["law"]]),
-                folds=tuple(
-                    Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))
-                    for fold in content["folds"]
-                ),
-                scores=tuple(content["scores"]),
-                **{name: content[name] for name in ("seed", "horizon", "networks", "epsilon", "beta", "bound")},
-                **{name: content[name] for name in ("committee", "data")},
+            folds = tuple(
+                Fold(*(tuple(Segment(*s) for s in fold[part]) for part in ("training", "scored")))
+                for fold in content["folds"]
             )
+            stored = {one.name: one for one in fields(cls) if one.name not in NOT_STORED}
+            values = {name: _read(name, content[name]) for name in stored if name in content}
+            missing = {name: one.default for name, one in stored.items() if name not in content}
+            values |= {name: None if value is MISSING else value for name, value in missing.items()}
+            plan = cls(
+                law=tuple(law_from_json(law) for law in content.get("laws") or [content["law"]]),
+                folds=folds,
+                blocks=len(folds) if len(folds) > 1 else None,
+                washout=folds[0].scored[0].washout,
+                **values,
+            )
+            expected = jsonable(plan.to_dict())
         except DamagedFile:
             raise InputError("stop is not what was planned") from None
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a complete plan: {error}") from None
-        expected = jsonable(plan.to_dict())
         for name in sorted(set(expected) | set(content)):
             if expected.get(name) != content.get(name):
                 raise InputError(f"{name} is not what was planned")
         return plan
 
-    def problems(self, records: Sequence[Any], scores: Sequence[Any]) -> tuple[Problem, ...]:
-        """The problem that the plan speaks of, for each family."""
-        first = Problem(tuple(records), self.folds, self.laws[0], tuple(scores), seed=self.seed, horizon=self.horizon)
-        return first.families(self.laws)
-
-
-def require_covered(stop: StoppingRule | None, *, further: bool) -> None:
-    """Refuse further statements under a rule that lets one stop at will: it covers the best and the worst alone."""
-    if further and stop is not None and not stop.by_ranks:
-        raise InputError(
-            "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found by"
-            f" patience, not by {stop.kind}: leave out one of the two"
-        )
+    def replaced(self, **changes: Any) -> SettledPlan:
+        """The same plan with some fields changed."""
+        return replace(self, **changes)
 
 
 def _listed(segments: Sequence[Segment]) -> list[list[int]]:
     return [[s.record, s.start, s.stop, s.washout] for s in segments]
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Statement):
+        return value.to_dict()
+    if isinstance(value, RenewalStep):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(name: str, value: Any) -> Any:
+    if name == "renewal":
+        return RenewalStep(**value)
+    if name == "stop":
+        rule = Statement.from_dict(value, "plan.json")
+        if not isinstance(rule, StoppingRule):
+            raise ValueError("stop is not a stopping rule")
+        return rule
+    return tuple(value) if isinstance(value, list) else value

@@ -4,20 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
-from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.data import Record, as_records, default_washout, require_varying_outputs, split
+from echobound.data.checks import USUAL_WASHOUT
 from echobound.data.experiments import Experiments
 from echobound.data.overlap import require_distinct, require_untouched
 from echobound.errors import DataError, InputError
-from echobound.kernels.problem import Problem, blocks_in_turn, hold_out
-from echobound.network.law import LONG, ReservoirLaw
-from echobound.scores import Score
+from echobound.kernels.problem import Fold, block_folds, hold_out_folds
+from echobound.network.law import LONG
 
-__all__ = ["Validation", "settle_validation"]
+__all__ = ["Scheme", "Validation", "settle_validation"]
 
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
-WASHOUT = 100
+
+
+class Scheme(Protocol):
+    """What a plan needs to know about the data to be settled."""
+
+    @property
+    def samples(self) -> int:
+        """Samples to train on."""
+        ...
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are test data."""
+        ...
+
+    @property
+    def data(self) -> str:
+        """Digest of the data."""
+        ...
+
+    @property
+    def blocks(self) -> int | None:
+        """Blocks that are scored in turn; None for a hold-out."""
+        ...
+
+    @property
+    def washout(self) -> int:
+        """Samples at the start of each part that do not count."""
+        ...
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """What is trained on and what is scored."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,32 +76,28 @@ class Validation:
     washout: int
     chosen: tuple[str, ...] = ()
 
-    def problems(
-        self, *, laws: Sequence[ReservoirLaw], scores: Sequence[Score], seed: int = 0, horizon: int | None = None
-    ) -> tuple[Problem, ...]:
-        """The problem that kernels solve, for each of several laws."""
-        return self._problem(law=laws[0], scores=scores, seed=seed, horizon=horizon).families(laws)
+    @property
+    def samples(self) -> int:
+        """Samples to train on."""
+        return sum(len(record) for record in self.experiments.training)
 
-    def _problem(self, *, law: ReservoirLaw, scores: Sequence[Score], seed: int, horizon: int | None) -> Problem:
+    @property
+    def tested(self) -> bool:
+        """Whether there are test data."""
+        return bool(self.experiments.test)
+
+    @property
+    def data(self) -> str:
+        """Digest of the records and their roles."""
+        return self.experiments.digest
+
+    @cached_property
+    def folds(self) -> tuple[Fold, ...]:
+        """What is trained on and what is scored."""
+        training, validation = self.experiments.training, self.experiments.validation
         if self.blocks is None:
-            return hold_out(
-                self.experiments.training,
-                self.experiments.validation,
-                law=law,
-                scores=scores,
-                washout=self.washout,
-                seed=seed,
-                horizon=horizon,
-            )
-        return blocks_in_turn(
-            self.experiments.training,
-            self.blocks,
-            law=law,
-            scores=scores,
-            washout=self.washout,
-            seed=seed,
-            horizon=horizon,
-        )
+            return hold_out_folds(training, validation, self.washout)
+        return block_folds(training, self.blocks, self.washout)
 
 
 def settle_validation(
@@ -116,10 +147,10 @@ def settle_validation(
     if washout is None:
         shortest = _shortest_part(first, blocks) if blocks else min(len(r) for r in (*first, *second))
         shortest = min([shortest, *(len(record) for record in third)])
-        washout = min(WASHOUT, shortest // 5)
+        washout = default_washout([shortest])
         reasons.append(
             f"washout: {washout} samples, "
-            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < WASHOUT else "the usual")
+            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < USUAL_WASHOUT else "the usual")
         )
     if third:
         require_varying_outputs(third, washout, "test")
@@ -144,7 +175,7 @@ def _choose_blocks(training: Sequence[Record], washout: int | None) -> tuple[int
             parts = [
                 record.part(len(record) * block // BLOCKS, len(record) * (block + 1) // BLOCKS) for record in training
             ]
-            require_varying_outputs(parts, min(shortest // 5, WASHOUT) if washout is None else washout)
+            require_varying_outputs(parts, default_washout([shortest]) if washout is None else washout)
     except DataError:
         return 0, f"validation: {held_out}, since an output does not move in one of {BLOCKS} blocks"
     return BLOCKS, (

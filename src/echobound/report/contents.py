@@ -11,18 +11,16 @@ import numpy as np
 
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
-from echobound.kernels import compiled_dynamics, get_kernel
-from echobound.kernels.training import scored_outputs
-from echobound.network import Committee, EchoStateNetwork, respond
-from echobound.plan.plan import Plan
+from echobound.network import EchoStateNetwork
+from echobound.plan import SettledPlan
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
 from echobound.runs.opening import episodes_of
-from echobound.runs.outcome import committee_outputs
+from echobound.runs.scoring import measured_outputs, outputs_of, scores_of
 from echobound.runs.verification import verification_of
-from echobound.scenario import Certificate, DistributionBand, Families, Gain, Generalisation, learning_curve
+from echobound.scenario import Certificate, DistributionBand, Families, Generalisation, learning_curve
 from echobound.scenario.ordering import Case
-from echobound.scores import Score, get_score, mean_summary, summary
+from echobound.scores import Score, summary
 
 __all__ = ["Response", "RunContents"]
 
@@ -79,7 +77,7 @@ class RunContents:
         return self.folder.path.resolve().name
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> SettledPlan:
         """What was planned."""
         return self.folder.plan
 
@@ -96,7 +94,7 @@ class RunContents:
     @cached_property
     def fresh(self) -> Rows:
         """The networks of all verifications."""
-        return self.folder.verification
+        return self.folder.fresh
 
     @cached_property
     def verification(self) -> dict[str, Any] | None:
@@ -106,7 +104,12 @@ class RunContents:
     @property
     def score(self) -> Score:
         """The score that selects."""
-        return get_score(self.plan.scores[0])
+        return self.plan.measures[0]
+
+    @property
+    def how(self) -> str:
+        """What was scored, in words."""
+        return "free run" if self.plan.horizon is None else f"prediction {self.plan.horizon} samples ahead"
 
     @cached_property
     def responses(self) -> list[Response]:
@@ -130,7 +133,9 @@ class RunContents:
         named = {"typical": order[(len(order) - 1) // 2], "worst": order[-1]}
         band = second.band()
         return {
-            which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
+            which: replace(
+                self._records("test", [records[number]], f"episode {number}"), band=() if band is None else band.widths
+            )
             for which, number in named.items()
             if which == "worst" or len(order) > 1
         }
@@ -141,45 +146,31 @@ class RunContents:
         family = self.certificate.family_name(position)
         return f"{position} ({family})" if family else str(position)
 
-    @property
-    def models(self) -> dict[str, EchoStateNetwork | Committee]:
-        """What simulates: the picked network and, where there is one, the committee."""
-        committee = self.folder.committee
-        return {"model": self.folder.model} | ({} if committee is None else {"committee": committee})
-
-    def _records(self, role: str, records: Sequence[Record]) -> Response:
-        fast, offset = compiled_dynamics(), 0
+    def _records(self, role: str, records: Sequence[Record], key: str | None = None) -> Response:
+        """Records one after the other: those of a role, or others under a key of their own."""
+        pairs = self.folder.respond(key or role, records)
+        first, offset = self.folder.model.washout, 0
         times: list[Any] = []
         for record in records:
-            times.append((offset + np.arange(self.folder.model.washout, len(record))) * record.sampling_time)
+            times.append((offset + np.arange(first, len(record))) * record.sampling_time)
             offset += len(record)
-        pairs = {who: respond(model, records, self.plan.horizon, dynamics=fast) for who, model in self.models.items()}
         measured = [y for y, _ in pairs["model"]]
-        simulated = {who: [yhat for _, yhat in each] for who, each in pairs.items()}
-        names = self.folder.model.output_names
+        simulated = {name: [yhat for _, yhat in each] for name, each in pairs.items()}
+        channels = self.folder.model.output_names
         scores = {
-            who: summary(np.concatenate(measured), np.concatenate(each), names) for who, each in simulated.items()
+            name: summary(np.concatenate(measured), np.concatenate(each), channels) for name, each in simulated.items()
         }
         return self._response(role, times, measured, simulated, scores)
 
     def _blocks(self) -> Response:
-        """The networks that were scored are gone; they are trained again."""
-        problems, kernel, model = self.folder.problems, get_kernel(), self.folder.model
-        problem = problems[0]
-        members = [model] if self.folder.committee is None else list(self.folder.committee.members)
-        origins = [member.origin for member in members]
-        outputs = [scored_outputs(kernel, problems[origin["family"]], origin["index"]) for origin in origins]
-        simulated = {"model": outputs[0]} | ({} if len(self.models) == 1 else {"committee": committee_outputs(outputs)})
-        lengths, times = np.cumsum([0, *(len(record) for record in problem.records)]), []
-        for fold in problem.folds:
+        """The blocks one after the other, each simulated by the networks that were trained on the others."""
+        training, times = self.folder.experiments.training, []
+        lengths = np.cumsum([0, *(len(record) for record in training)])
+        for fold in self.plan.folds:
             parts = [lengths[s.record] + np.arange(s.start + s.washout, s.stop) for s in fold.scored]
-            times.append(np.concatenate(parts) * model.sampling_time)
-        measured = list(problem.measured)
-        scores = {
-            who: mean_summary([summary(y, yhat, model.output_names) for y, yhat in zip(measured, each, strict=True)])
-            for who, each in simulated.items()
-        }
-        return self._response("validation", times, measured, simulated, scores)
+            times.append(np.concatenate(parts) * self.folder.model.sampling_time)
+        scores = {name: each["validation"] for name, each in scores_of(self.folder).items()}
+        return self._response("validation", times, measured_outputs(self.folder), outputs_of(self.folder), scores)
 
     def _response(
         self,
@@ -206,7 +197,7 @@ class RunContents:
         cases: tuple[tuple[Case, int], ...] = (("best", 0), ("worst", len(self.plan.scores) - 1))
         panels = []
         for case, position in cases:
-            score = get_score(self.plan.scores[position])
+            score = self.plan.measures[position]
             found = self.search["scores"][:, position]
             best = found.max() if (score.direction == "max") == (case == "best") else found.min()
             panels.append(
@@ -241,26 +232,29 @@ class RunContents:
     def band(self) -> tuple[Array, Array] | None:
         """For each rank, limits for the share of all networks that do better, all at once.
 
-        None for very many, and for several families, which are no sample of one law.
+        None for very many networks, for several families (they are no sample of one law), and for a search that was
+        stopped at will (its number of networks depends on the scores, and the band does not allow for that).
         """
-        if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.laws) > 1:
+        if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.families) > 1 or self.plan.at_will:
             return None
         scores = self.search["scores"][:, 0]
         band = DistributionBand.of(scores, beta=self.certificate.beta, direction=self.score.direction)
         return np.array(band.lower), np.array(band.upper)
 
     @cached_property
-    def learning(self) -> tuple[Array, Array, str] | None:
-        """Sizes of a search, the mean best score of each, and in words what more networks would gain."""
+    def learning(self) -> tuple[Array, Array] | None:
+        """Sizes of a search, and the mean best score of each."""
         count = len(self.search)
-        if count < 2 or len(self.plan.laws) > 1:
+        if count < 2 or len(self.plan.families) > 1:
             return None
-        scores, score = self.search["scores"][:, 0], self.score
         sizes = np.unique(np.geomspace(1, count, 60).round().astype(int))
-        curve = learning_curve(scores, sizes, score.direction)
+        curve = learning_curve(self.search["scores"][:, 0], sizes, self.score.direction)
         finite = np.isfinite(curve)
-        gain = Gain.of(scores, score=score.name, direction=score.direction, unit=score.unit, horizon=self.plan.horizon)
-        return sizes[finite].astype(np.float64), curve[finite], gain.words
+        return sizes[finite].astype(np.float64), curve[finite]
+
+    def words_of(self, kind: str) -> str:
+        """What the certificate says in its statement of this kind; empty if it makes none."""
+        return next((one.words for one in self.certificate.statements if one.kind == kind), "")
 
 
 def _joined(signals: list[Signal]) -> Signal:

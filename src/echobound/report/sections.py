@@ -16,7 +16,7 @@ import numpy as np
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel, thinned
-from echobound.runs.outcome import NOT_COVERED
+from echobound.runs.scoring import NOT_COVERED
 from echobound.scenario.generalisation import CALLED
 from echobound.scores import get_score
 
@@ -68,13 +68,12 @@ def outputs(run: RunContents) -> Section | None:
     """Measured and simulated outputs, with FIT and RMSE."""
     if not run.responses:
         return None
-    how = "free run" if run.plan.horizon is None else f"prediction {run.plan.horizon} samples ahead"
     return Section(
         "outputs",
         "The model against the data",
-        {"responses": run.responses, "how": how},
+        {"responses": run.responses},
         tuple(
-            responses_drawing(response, how, blocks=run.plan.blocks if response.role == "validation" else None)
+            responses_drawing(response, run.how, blocks=run.plan.blocks if response.role == "validation" else None)
             for response in run.responses
         ),
     )
@@ -159,7 +158,7 @@ def generalisation(run: RunContents) -> Section | None:
         "generalisation",
         "On new data",
         {"words": second.words, "not_stated": second.not_stated},
-        (errors, *(_episode(response, which, what) for which, response in run.episodes(second).items())),
+        (errors, *(_episode(response, which, what, run.how) for which, response in run.episodes(second).items())),
     )
 
 
@@ -171,8 +170,8 @@ def _errors(errors: Any) -> str:
     return said + (f"; diverged in {diverged}." if diverged else ".")
 
 
-def _episode(response: Response, which: str, what: str) -> Drawing:
-    drawing = responses_drawing(response, "free run", name=f"episode-{which}")
+def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
+    drawing = responses_drawing(response, how, name=f"episode-{which}")
     drawn = any(half is not None for half in response.band)
     return replace(
         drawing,
@@ -184,11 +183,12 @@ def _episode(response: Response, which: str, what: str) -> Drawing:
 
 def search(run: RunContents) -> Section:
     """The paper's sampling figure."""
-    count = len(run.search)
+    count, blocks = len(run.search), run.plan.blocks
+    data = "the validation data" if blocks is None else f"{blocks} blocks of the training data in turn"
     return Section(
         "search",
         "The search",
-        {"networks": count},
+        {"networks": count, "data": data},
         (_networks(run, "sampling", f"The {count} networks of the search", run.search, testing=False),),
     )
 
@@ -276,7 +276,7 @@ def learning(run: RunContents) -> Section | None:
     """Whether more networks would be worth their time."""
     if run.learning is None or len(run.learning[0]) < 2:
         return None
-    sizes, curve, words = run.learning
+    sizes, curve = run.learning
     label = run.label(run.score)
     drawing = Drawing(
         name="learning",
@@ -286,7 +286,7 @@ def learning(run: RunContents) -> Section | None:
         plot=lambda: plots.learning_plot(sizes, curve, label),
         figure=lambda title="": figures.learning_figure(sizes, curve, label, title=title),
     )
-    return Section("learning", "Is it worth training more?", {"words": words}, (drawing,))
+    return Section("learning", "Is it worth training more?", {"words": run.words_of("gain")}, (drawing,))
 
 
 def model(run: RunContents) -> Section | None:
@@ -310,7 +310,7 @@ def model(run: RunContents) -> Section | None:
 def effort(run: RunContents) -> Section:
     """Failures and timing."""
     rows = run.search
-    failed = rows[rows["status"] != 0]
+    failed = np.flatnonzero(rows["status"] != 0)  # numbers as in the certificate, family after family
     seconds = rows["seconds"]
     return Section(
         "effort",
@@ -318,13 +318,13 @@ def effort(run: RunContents) -> Section:
         {
             "networks": len(rows),
             "failures": len(failed),
-            "listed": [(int(row["index"]), int(row["order"])) for row in failed[:LISTED]],
+            "listed": [(int(number), int(rows["order"][number])) for number in failed[:LISTED]],
             "fresh": len(run.fresh),
             "fresh_failures": int((run.fresh["status"] != 0).sum()),
             "total": float(seconds.sum()),
             "median": float(np.median(seconds)),
             "slowest": float(seconds.max()),
-            "slowest_index": int(rows["index"][seconds.argmax()]),
+            "slowest_index": int(seconds.argmax()),
         },
     )
 
@@ -336,7 +336,9 @@ def origin(run: RunContents) -> Section:
         "How to derive it again",
         {
             "plan": run.plan.to_dict(),
-            "names": [family["name"] for family in run.plan.families] or [run.plan.laws[0].name],
+            "names": [family.name for family in run.plan.families]
+            if len(run.plan.families) > 1
+            else [run.plan.law[0].name],
             "digests": {part: value for part, value in run.certificate.digests.items() if value},
             "provenance": run.certificate.provenance,
             "command": again(run),
@@ -346,15 +348,10 @@ def origin(run: RunContents) -> Section:
 
 def again(run: RunContents) -> str:
     """The command that makes the whole run again, from the plan and the data of its own folder."""
-    washout = run.plan.folds[0].training[0].washout
     old, new = (json.dumps(name, ensure_ascii=False) for name in (run.name, f"{run.name}-again"))
     code = (
-        "from echobound import RunFolder, identify;"
-        f" old = RunFolder({old}); data, plan = old.experiments, old.plan;"
-        f" new = identify(data.training, data.validation or None, test=data.test, law=plan.laws, seed=plan.seed,"
-        f" scores=plan.scores, washout={washout}, horizon=plan.horizon, networks=plan.networks, epsilon=plan.epsilon,"
-        f" beta=plan.beta, bound=plan.bound, blocks=plan.blocks, committee=plan.committee, stop=plan.stop,"
-        f" target=plan.target, discarded=plan.discarded, joint=plan.joint, renewal=plan.renewal, run={new});"
+        f"from echobound import RunFolder, identify; old = RunFolder({old}); data = old.experiments;"
+        f" new = identify(data.training, data.validation or None, test=data.test, plan=old.plan, run={new});"
         " print(new.certificate.statement, new.certificate == old.certificate)"
     )
     return f"python -c {shlex.quote(code)}"

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from echobound.arrays import Rows
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.engines import Engine, opened
-from echobound.draws import SEARCH, VERIFICATION
-from echobound.errors import InputError, RunError
-from echobound.files import digest, jsonable, read_json, write_json, write_whole
-from echobound.kernels import Kernel, Problem, Status, get_kernel, hold_out
-from echobound.kernels.training import train_network
-from echobound.network import paper
+from echobound.campaign import Computing, ComputingSettings
+from echobound.candidates import Candidates
+from echobound.errors import InputError
+from echobound.files import write_json, write_whole
+from echobound.identify import identify
+from echobound.kernels import Status
+from echobound.plan import Plan
 from echobound.report import ScorePanel, networks_figure, outputs_figure
 from echobound.reproduce.data import RULE, PaperData, default_data_seed, paper_data
 from echobound.reproduce.table import PAPER, PAPER_ORDERS
-from echobound.runs.folder import make_folder
-from echobound.runs.ledger import Ledger
-from echobound.runs.progress import Progress, TotalProgress
-from echobound.scenario import count_violations, select, verify_counts
+from echobound.runs import Progress, RunFolder
+from echobound.runs.derivation import by_family
+from echobound.scenario import count_violations, networks_explicit, select, verify_counts
 from echobound.scenario.ordering import Case
-from echobound.scores import Direction, get_score
+from echobound.scores import Direction
+from echobound.verify import verify
 
-__all__ = ["OrderResult", "Outcome", "reproduce_paper"]
+__all__ = ["OrderResult", "Reproduction", "reproduce_paper"]
 
 BETA = 1e-7
 SCORES = ("fit", "rmse")
@@ -49,7 +47,7 @@ class OrderResult:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """The whole experiment."""
 
     folder: Path
@@ -110,39 +108,41 @@ def reproduce_paper(
     fresh: int = 500,
     seed: int = 0,
     data_seed: int | None = None,
-    workers: int | None = None,
-    kernel: str = "cpu",
-    engine: str | Executor | Engine = "threads",
     folder: str | Path,
+    computing: Computing | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Outcome:
-    """Run the experiment and write table, scores and figures to a folder.
+    **settings: Unpack[ComputingSettings],
+) -> Reproduction:
+    """Run the experiment and write table, scores and figures to a run folder.
 
-    Each order is a family of draws of its own, so that orders are independent of each other and an order's networks
-    are the same whatever the other orders are.
+    The orders are the families of one certified search. A family is numbered by its order, so that its networks are the
+    same whatever the other orders are.
     """
     if not orders or min(orders) < 1 or len(set(orders)) != len(orders):
         raise InputError(f"the orders must be different whole numbers of at least 1, got {list(orders)}")
     if networks < 1 or fresh < 0:
         raise InputError(f"at least 1 network is needed and no negative number of fresh ones, got {networks}, {fresh}")
     data = paper_data(default_data_seed() if data_seed is None else data_seed)
-    code, path = get_kernel(kernel), Path(folder)
-    measure = [get_score(name) for name in SCORES]
-    problems = {
-        n: hold_out(data.training, data.validation, law=paper(n), scores=measure, seed=seed).on(family=n)
-        for n in orders
-    }
-    plan = _start(path, data, {"orders": list(orders), "networks": networks, "fresh": fresh, "seed": seed})
-    search: dict[int, Rows] = {}
-    tests: dict[int, Rows] = {}
-    whole = TotalProgress(on_progress, len(orders) * (networks + fresh), measure[0].direction)
-    with Ledger(path / "ledger.sqlite", plan, SCORES) as ledger, opened(engine, workers) as crew:
-        for n in sorted(orders, reverse=True):  # the long ones first: what is left is then never underestimated
-            for stream, size, table in ((SEARCH, networks, search), (VERIFICATION, fresh, tests)):
-                problem = problems[n].on(stream=stream)
-                table[n] = run_campaign(code, problem, range(size), ledger, engine=crew, on_progress=whole)
-                whole.next()
-    outcome = Outcome(
+    how = Computing(**settings) if computing is None else computing
+    plan = Plan(
+        law="paper",
+        order=tuple(orders),
+        numbering=tuple(orders),
+        networks=networks,
+        beta=BETA,
+        bound="explicit" if networks >= networks_explicit(0.05, BETA) else "exact",
+        scores=SCORES,
+        committee=0,
+        washout=100,
+        seed=seed,
+    )
+    path = identify(data.training, data.validation, plan=plan, computing=how, run=folder, on_progress=on_progress).run
+    assert path is not None
+    done = len(RunFolder(path).fresh) // len(orders)
+    verify(path, max(fresh - done, 0), computing=how, on_progress=on_progress)
+    run = RunFolder(path)
+    search, tests = (dict(zip(orders, by_family(run.plan, rows), strict=True)) for rows in (run.search, run.fresh))
+    outcome = Reproduction(
         folder=path,
         networks=networks,
         fresh=fresh,
@@ -156,28 +156,8 @@ def reproduce_paper(
     write_whole(path / "table.txt", (outcome.text() + "\n").encode())
     write_whole(path / "networks.csv", _csv(orders, search, tests).encode())
     shown = 200 if 200 in orders else orders[len(orders) // 2]
-    _figures(path, code, problems[shown], data, search[shown], tests[shown])
+    _figures(path, run.candidates(how.kernel)[list(orders).index(shown)], data, search[shown], tests[shown], shown)
     return outcome
-
-
-def _start(path: Path, data: PaperData, parameters: dict[str, Any]) -> str:
-    """Record what will be done before it is, or go on with the same; anything else in the folder is refused."""
-    plan = {
-        **parameters,
-        "data_seed": data.seed,
-        "data": [data.training.digest, data.validation.digest],
-        "law": paper().to_dict(),
-        "bound": "explicit",
-        "beta": BETA,
-    }
-    file = path / "experiment.json"
-    if file.exists():
-        if read_json(file) != jsonable(plan):
-            raise RunError(f"{path} holds another experiment: nothing was changed; choose another folder with --run")
-        return digest(jsonable(plan))
-    make_folder(path, "holds no such experiment")
-    write_json(file, plan)
-    return digest(jsonable(plan))
 
 
 def _result(order: int, rows: Rows, fresh: Rows) -> OrderResult:
@@ -212,18 +192,17 @@ def _csv(orders: Sequence[int], search: dict[int, Rows], tests: dict[int, Rows])
     return "\n".join(lines) + "\n"
 
 
-def _figures(path: Path, kernel: Kernel, problem: Problem, data: PaperData, rows: Rows, fresh: Rows) -> None:
-    """The paper's three figures."""
-    order = problem.law.order
+def _figures(path: Path, networks: Candidates, data: PaperData, rows: Rows, fresh: Rows, order: int) -> None:
+    """The paper's three figures, for one order."""
     fits, errors = rows["scores"].T
     winner = select(fits, "max")
     figures = {}
     if winner is not None:
-        _, [simulated] = train_network(kernel, problem, winner)
+        [simulated] = networks.make(winner).outputs
         record = data.validation
         figures["validation"] = outputs_figure(
             record.time[len(record) - len(simulated) :],
-            problem.measured[0],
+            record.y[len(record) - len(simulated) :],
             {"model": simulated},
             record.output_names,
             record.output_units,

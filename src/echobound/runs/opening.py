@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from echobound.arrays import Signal
-from echobound.runs.folder import RunFolder
 from echobound.data.experiments import records_digest
-from echobound.data.record import Record
 from echobound.data.overlap import require_distinct
+from echobound.data.record import Record
 from echobound.errors import DataError, InputError
 from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
+from echobound.runs.folder import RunFolder
 from echobound.scenario import Criterion, EpisodeErrors, Generalisation, Optimism, Questions
 from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
@@ -27,9 +26,9 @@ __all__ = [
     "episodes_of",
     "generalisation_of",
     "models_of",
+    "open_test_data",
     "record_once",
     "settle_opening",
-    "settle_test",
 ]
 
 Model = EchoStateNetwork | Committee
@@ -44,6 +43,7 @@ def generalisation_of(
     score: str | Score,
     picked: float | None,
     horizon: int | None = None,
+    pairs: Mapping[str, Sequence[tuple[Signal, Signal]]] | None = None,
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
@@ -61,6 +61,8 @@ def generalisation_of(
         By which score the network was picked, and what it scored on validation data.
     horizon
         None for free runs; k for predictions k samples ahead.
+    pairs
+        Measured and simulated outputs of each test record by model, if the models were run before.
 
     Examples
     --------
@@ -73,15 +75,17 @@ def generalisation_of(
     """
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
-    pairs = {who: respond(one, episodes, horizon, dynamics=compiled_dynamics()) for who, one in models.items()}
+    if pairs is None or settled.blocks is not None:
+        fast = compiled_dynamics()
+        pairs = {name: respond(one, episodes, horizon, dynamics=fast) for name, one in models.items()}
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
     return Generalisation(
         settled=settled,
         horizon=horizon,
         outputs=model.output_names,
         scales=_scales(training),
-        digests={"committee": "", **{who: one.digest for who, one in models.items()}, "test": records_digest(test)},
-        seen={who: _seen(each, settled.criterion) for who, each in pairs.items()},
+        digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
+        seen={name: _seen(each, settled.criterion) for name, each in pairs.items()},
         optimism=Optimism.of(
             np.nan if picked is None else picked,
             score(measured, simulated),
@@ -89,6 +93,21 @@ def generalisation_of(
             direction=score.direction,
             unit=score.unit,
         ),
+    )
+
+
+def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
+    """Run the models of a run over test data, its own if none are given, and make the second certificate."""
+    own, certificate = folder.experiments.test, folder.certificate
+    return generalisation_of(
+        models_of(folder),
+        folder.experiments.training,
+        own if records is None else records,
+        settled,
+        score=folder.plan.measures[0],
+        picked=certificate.threshold,
+        horizon=certificate.horizon,
+        pairs=folder.respond("test", own) if records is None else None,
     )
 
 
@@ -149,27 +168,10 @@ def episodes_of(test: Sequence[Record], settled: Questions, washout: int) -> lis
 
 
 def models_of(folder: RunFolder) -> dict[str, Model]:
-    """What is tested of a run: the picked network and, where there is one, the committee."""
+    """What is tested: the picked network and, where there is one, the committee."""
     if folder.certificate.winner is None:
         raise InputError(f"all networks of {folder.path} diverged: there is no model to test")
-    committee = folder.committee
-    return {"model": folder.model} | ({} if committee is None else {"committee": committee})
-
-
-def settle_test(criterion: str | None = None, **settled: Any) -> Questions:
-    """What is asked of test data, the criterion as text; a score that is not known, or the wrong way round, is refused.
-
-    Examples
-    --------
-    >>> settle_test("fit<80")
-    Traceback (most recent call last):
-        ...
-    echobound.errors.InputError: larger is better for fit, so bad models would meet the criterion fit<80: write fit>80
-    """
-    asked = Questions(criterion=None if criterion is None else Criterion.of(criterion), **settled)
-    if asked.criterion is not None:
-        asked.criterion.require_sense(get_score(asked.criterion.score).direction)
-    return asked
+    return folder.models
 
 
 def settle_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
@@ -201,8 +203,8 @@ def settle_opening(known: Generalisation | None, test: str, asked: Questions, ow
         return False, known.late
     if replace(asked, criterion=None) != known.settled:
         raise InputError(
-            f"these test data were opened for another list of statements ({_said(known.settled)}), so they are spent:"
-            f" what is asked after a look at the errors ({_said(asked)}) has no confidence without other test data"
+            f"these test data were opened for another list of statements ({_listed(known.settled)}), so they are spent:"
+            f" what is asked after a look at the errors ({_listed(asked)}) has no confidence without other test data"
         )
     return True, True
 
@@ -220,6 +222,6 @@ def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Recor
     return second
 
 
-def _said(settled: Questions) -> str:
+def _listed(settled: Questions) -> str:
     parts = {name: value for name, value in to_json(settled).items() if value not in (None, 0)}
     return ", ".join(f"{name} {value}" for name, value in parts.items())

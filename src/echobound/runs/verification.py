@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from echobound.arrays import Scores
 from echobound.runs.folder import RunFolder
-from echobound.runs.derivation import stops_at_will
 from echobound.scenario import count_violations, verify_counts, verify_divergence
 from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.ordering import Case, goodness
@@ -28,15 +27,15 @@ def verification_of(folder: RunFolder) -> dict[str, Any]:
     its own best and worst, for which there is an exact theory, and these outcomes stand under ``families``. Where the
     search was stopped at will, what the fresh networks certify they certify alone.
     """
-    count = len(folder.plan.laws)
-    searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.verification))
+    count = len(folder.plan.families)
+    searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.fresh))
     direction, beta = folder.certificate.direction, as_probability("beta", folder.certificate.beta) / count
     share: Probability = folder.certificate.beta if count == 1 else beta
-    at_will = stops_at_will(folder.plan)
+    at_will = folder.plan.at_will
     families = [_Family(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
     if count == 1:
         return {**families[0].outcome("best"), "worst": families[0].outcome("worst")}
-    names = [family["name"] for family in folder.plan.families]
+    names = [family.name for family in folder.plan.families]
     return {**_together(folder, families, names, "best"), "worst": _together(folder, families, names, "worst")}
 
 
@@ -92,7 +91,7 @@ def _together(folder: RunFolder, families: list[_Family], names: list[str], case
     """
     certificate = folder.certificate
     each = [family.outcome(case) for family in families]
-    fresh = folder.verification["scores"][:, 0]
+    fresh = folder.fresh["scores"][:, 0]
     threshold = certificate.threshold if case == "best" else certificate.worst.threshold
     strict, ties = count_violations(fresh, threshold, certificate.direction, case)
     p_value = min(1.0, len(each) * min(outcome["p_value"] for outcome in each))

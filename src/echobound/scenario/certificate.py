@@ -144,7 +144,12 @@ class Certificate:
 
     def position(self, family: int, index: int) -> int:
         """Position of a network, family after family; with one family, its index."""
-        return sum(int(one["networks"]) for one in self.families[:family]) + index
+        before = 0
+        for one in self.families if len(self.families) > 1 else ():
+            if one["family"] == family:
+                break
+            before += int(one["networks"])
+        return before + index
 
     def family_name(self, position: int) -> str:
         """Name of the family that a network belongs to; empty if there is only one."""

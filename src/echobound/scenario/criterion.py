@@ -65,7 +65,7 @@ class Criterion:
         if (self.relation[0] == ">") != (direction == "max"):
             better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")
             raise InputError(
-                f"{better} is better for {self.score}, so bad models would meet the criterion {self}: write"
+                f"{better} is better for {self.score}, so bad models would satisfy the criterion {self}: write"
                 f" {self.score}{sign}{self.limit:g}"
             )
 

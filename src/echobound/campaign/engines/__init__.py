@@ -1,32 +1,20 @@
-"""Where blocks are evaluated: threads, processes, any executor, a Dask cluster."""
+"""Where batches are scored: threads, processes, any executor, a Dask cluster."""
 
-from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from typing import Any
 
-from echobound.campaign.engines.base import Engine, Job, Report
+from echobound.campaign.engines.base import Engine, Report
 from echobound.campaign.engines.executors import AnyExecutor, Processes
 from echobound.campaign.engines.threads import Threads
 from echobound.errors import InputError
 
-__all__ = [
-    "AnyExecutor",
-    "Engine",
-    "Job",
-    "Processes",
-    "Report",
-    "Threads",
-    "get_engine",
-    "opened",
-    "require_known",
-]
+__all__ = ["AnyExecutor", "Engine", "Processes", "Report", "Threads", "get_engine", "require_known"]
 
 NAMES = ("threads", "processes", "dask")
 
 
 def require_known(engine: str | Executor | Engine) -> None:
-    """Refuse what is no engine, before anything is started or written."""
+    """Refuse what is not an engine before anything is started or written."""
     if not (isinstance(engine, Engine | Executor) or engine in NAMES):
         raise InputError(f"unknown engine {engine!r}: known are {', '.join(NAMES)} and any executor")
 
@@ -34,14 +22,14 @@ def require_known(engine: str | Executor | Engine) -> None:
 def get_engine(
     engine: str | Executor | Engine = "threads", workers: int | None = None, scheduler: Any = None
 ) -> Engine:
-    """Look an engine up by name, or make one of an executor of `concurrent.futures`.
+    """Look an engine up by name, or make one from an executor of `concurrent.futures`.
 
     Parameters
     ----------
     engine
         ``"threads"``, ``"processes"``, ``"dask"``, an executor, or an engine, which is returned as it is.
     workers
-        Blocks evaluated at the same time; as many as there are cores if not given.
+        Batches scored at the same time; as many as there are cores if not given.
     scheduler
         For ``"dask"`` the address of a scheduler; without it, a cluster is started on this machine.
 
@@ -53,7 +41,7 @@ def get_engine(
     """
     require_known(engine)
     if scheduler is not None and engine != "dask":
-        raise InputError(f"a scheduler was given, but the engine is {engine!r}: take the engine 'dask' or leave it out")
+        raise InputError(f"a scheduler was given, but the engine is {engine!r}: use the engine 'dask' or leave it out")
     if isinstance(engine, Engine):
         return engine
     if isinstance(engine, Executor):
@@ -65,14 +53,3 @@ def get_engine(
     from echobound.campaign.engines.cluster import Dask
 
     return Dask(scheduler, workers)
-
-
-@contextmanager
-def opened(engine: str | Executor | Engine, workers: int | None = None) -> Iterator[Engine]:
-    """An engine to work with; it is closed at the end unless it was lent."""
-    crew = get_engine(engine, workers)
-    try:
-        yield crew
-    finally:
-        if crew is not engine:
-            crew.close()

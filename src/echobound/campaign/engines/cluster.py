@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from echobound.campaign.engines.base import Engine, Job, Report
-from echobound.campaign.engines.executors import pack
+from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import worker_count
+from echobound.candidates import Candidates
 from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
@@ -25,14 +25,14 @@ REFRESH = 2.0  # seconds after which workers are counted again
 
 
 class Lost(Exception):
-    """A block, or the data it needs, went with its worker."""
+    """A batch, or the data it needs, was lost with its worker."""
 
 
 class Dask(Engine):
-    """Evaluate blocks on a Dask cluster.
+    """Score batches on a Dask cluster.
 
-    The data go to the workers once. A worker that is lost has its blocks run again elsewhere, and workers may join at
-    any time. The Dask protocol runs code: outside a trusted network use TLS.
+    The data go to the workers once. The batches of a lost worker run again elsewhere, and workers may join at any time.
+    The Dask protocol runs code: outside a trusted network use TLS.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Dask(Engine):
             self._client = self._connect(distributed, scheduler)
         self.address = self._client.scheduler.address
         self._tasks: dict[Future[Report], Any] = {}
-        self._job: Job | None = None
+        self._candidates: Candidates | None = None
         self._data: Any = None
         self._slots, self._counted, self._warned = 1, 0.0, False
         try:
@@ -128,29 +128,29 @@ class Dask(Engine):
             self._warned = self._slots == 0
         return self._slots
 
-    def start(self, job: Job) -> None:
+    def start(self, candidates: Candidates) -> None:
         """Send the data to all workers, once."""
-        pack(job)  # says what cannot travel
-        self._job = job
+        candidates.packed()  # refuses here what cannot be sent
+        self._candidates = candidates
         self._scatter()
 
     def _scatter(self) -> None:
         with self._speaking():
-            [self._data] = self._client.scatter([self._job], broadcast=True, hash=False)
+            [self._data] = self._client.scatter([self._candidates], broadcast=True, hash=False)
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
-        """Have a block of the job evaluated."""
+        """Have a batch scored."""
         if self._data is None:
             self._scatter()
         with self._speaking():
-            task = self._client.submit(Job.evaluate, self._data, indices, pure=False)
+            task = self._client.submit(evaluate, self._data, indices, pure=False)
         promise: Future[Report] = Future()
         self._tasks[promise] = task
         task.add_done_callback(partial(self._deliver, promise))
         return promise
 
     def _deliver(self, promise: Future[Report], task: Any) -> None:
-        """Pass on how a task ended."""
+        """Pass on the outcome of a task."""
         self._tasks.pop(promise, None)
         if not promise.set_running_or_notify_cancel():
             return
@@ -166,7 +166,7 @@ class Dask(Engine):
             promise.set_exception(Lost())
 
     def cancel(self, waiting: Iterable[Future[Report]]) -> set[Future[Report]]:
-        """Take back the blocks that nobody has begun, and return them."""
+        """Withdraw the batches that no worker has begun, and return them."""
         tasks = {promise: task for promise in waiting if (task := self._tasks.get(promise)) is not None}
         with self._speaking():
             begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
@@ -178,8 +178,8 @@ class Dask(Engine):
         """Raise an error if the scheduler is lost."""
         if self._client.status != "running":
             raise RunError(
-                f"the Dask scheduler at {self.address} is lost: the rows before are safe in the ledger; start again to"
-                " go on, with this or another engine"
+                f"the Dask scheduler at {self.address} is lost: finished rows are safe in the ledger; start again to"
+                " resume, with this or another engine"
             )
 
     @contextmanager
@@ -193,18 +193,18 @@ class Dask(Engine):
             raise
 
     def recovered(self, error: Exception) -> bool:
-        """Whether a block was lost with its worker; Dask itself runs most of those again."""
+        """Whether a batch was lost with its worker; Dask itself reruns most of those."""
         from distributed.scheduler import KilledWorker
 
         if isinstance(error, KilledWorker):
             raise RunError(
-                f"a block was lost with {error.allowed_failures + 1} workers, one after the other: do they have enough"
-                " memory? The rows before are safe in the ledger; start again to go on"
+                f"a batch was lost with {error.allowed_failures + 1} workers, one after the other: do they have enough"
+                " memory? Finished rows are safe in the ledger; start again to resume"
             ) from None
         if not isinstance(error, Lost):
             return False
         self.check()
-        self._data = None  # it may be gone too: whoever comes gets it again
+        self._data = None  # it may be gone too: send it again
         return True
 
     def close(self) -> None:

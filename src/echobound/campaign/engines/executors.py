@@ -14,41 +14,26 @@ from contextlib import suppress
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
-from echobound.campaign.engines.base import Engine, Job, Report
+from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import usable_cores, worker_count
-from echobound.errors import InputError, RunError
+from echobound.candidates import Candidates
+from echobound.errors import RunError
 
-__all__ = ["AnyExecutor", "Processes", "pack"]
-
-
-def pack(job: Job) -> bytes:
-    """A job as bytes for another process, or a sentence that says what cannot travel."""
-    try:
-        return pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        for score in job.problem.scores:
-            try:
-                pickle.dumps(score)
-            except (pickle.PicklingError, AttributeError, TypeError):
-                raise InputError(
-                    f"score {score.name!r} cannot be sent to other processes: define its function by name in a module"
-                    " that they can import, or take the engine 'threads'"
-                ) from None
-        raise
+__all__ = ["AnyExecutor", "Processes"]
 
 
 class _Unpacked:
-    """The job that this process works on: unpacked once, however many blocks come."""
+    """The candidates that this process works on: unpacked once, however many batches come."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: dict[str, Job] = {}
+        self._known: dict[str, Candidates] = {}
 
-    def __call__(self, key: str, cargo: bytes | tuple[str, int]) -> Job:
+    def __call__(self, key: str, cargo: bytes | tuple[str, int]) -> Candidates:
         with self._lock:
-            if key not in self._jobs:
-                self._jobs = {key: pickle.loads(_bytes(cargo))}
-            return self._jobs[key]
+            if key not in self._known:
+                self._known = {key: pickle.loads(_bytes(cargo))}
+            return self._known[key]
 
 
 _unpacked = _Unpacked()
@@ -70,22 +55,22 @@ def _buffer(shared: SharedMemory) -> memoryview:
     return shared.buf
 
 
-def evaluate(key: str, cargo: bytes | tuple[str, int], indices: Sequence[int]) -> Report:
-    """Evaluate a block in a worker."""
-    return _unpacked(key, cargo).evaluate(indices)
+def evaluate_packed(key: str, cargo: bytes | tuple[str, int], indices: Sequence[int]) -> Report:
+    """Score a batch in a worker."""
+    return evaluate(_unpacked(key, cargo), indices)
 
 
 class AnyExecutor(Engine):
-    """Evaluate blocks on an executor of `concurrent.futures`: those of mpi4py, Parsl, loky and many others are.
+    """Score batches on an executor of `concurrent.futures`, such as those of mpi4py, Parsl and loky.
 
-    The data travel with each block, since such an executor has no other way, and are unpacked once in each worker.
+    The data are sent with each batch, since such an executor has no other way, and unpacked once in each worker.
 
     Parameters
     ----------
     executor
         It is not shut down at the end.
     workers
-        Blocks it evaluates at the same time; as many as it says it has workers if not given.
+        Batches it scores at the same time; as many as it says it has workers if not given.
 
     Examples
     --------
@@ -103,35 +88,35 @@ class AnyExecutor(Engine):
 
     @property
     def workers(self) -> int:
-        """Blocks that are evaluated at the same time."""
+        """Batches that are scored at the same time."""
         return self._workers
 
-    def start(self, job: Job) -> None:
-        """Get ready for the blocks of a job."""
-        packed = pack(job)
+    def start(self, candidates: Candidates) -> None:
+        """Get ready for batches of these candidates."""
+        packed = candidates.packed()
         self._job = hashlib.sha256(packed).hexdigest(), packed
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
-        """Have a block of the job evaluated."""
+        """Have a batch scored."""
         try:
-            return self._executor.submit(evaluate, *self._job, indices)
+            return self._executor.submit(evaluate_packed, *self._job, indices)
         except BrokenExecutor as error:
-            future: Future[Report] = Future()  # a lost worker shows where the results of all blocks are looked at
+            future: Future[Report] = Future()  # a lost worker shows up where results are collected
             future.set_exception(error)
             return future
 
     def recovered(self, error: Exception) -> bool:
-        """An executor of somebody else's cannot be started again from here."""
+        """Somebody else's executor cannot be restarted from here."""
         if isinstance(error, BrokenExecutor):
             raise RunError(
-                f"the executor {self.name} is broken ({error}): the rows before are safe in the ledger; start again to"
-                " go on, with this or another engine"
+                f"the executor {self.name} is broken ({error}): finished rows are safe in the ledger; start again to"
+                " resume, with this or another engine"
             ) from None
         return False
 
 
 class Processes(AnyExecutor):
-    """Evaluate blocks in processes of this machine; a process that is lost is replaced.
+    """Score batches in processes of this machine; a process that is lost is replaced.
 
     Parameters
     ----------
@@ -147,11 +132,11 @@ class Processes(AnyExecutor):
 
     def _pool(self) -> ProcessPoolExecutor:
         # A fork would copy locks that threads hold.
-        return ProcessPoolExecutor(self._count, multiprocessing.get_context("spawn"), initializer=_settle_in)
+        return ProcessPoolExecutor(self._count, multiprocessing.get_context("spawn"), initializer=_begin_worker)
 
-    def start(self, job: Job) -> None:
+    def start(self, candidates: Candidates) -> None:
         """Put the data where all processes find them, once."""
-        super().start(job)
+        super().start(candidates)
         key, packed = self._job
         self._forget()
         self._shared = SharedMemory(create=True, size=len(packed))
@@ -159,7 +144,7 @@ class Processes(AnyExecutor):
         self._job = key, (self._shared.name, len(packed))
 
     def recovered(self, error: Exception) -> bool:
-        """A process that is lost takes its pool with it: the blocks run in a new one."""
+        """A process that is lost takes its pool with it: the batches run in a new one."""
         if not isinstance(error, BrokenExecutor):
             return False
         if getattr(self._executor, "_broken", True):
@@ -175,13 +160,13 @@ class Processes(AnyExecutor):
             self._shared = None
 
     def close(self) -> None:
-        """Let the processes end."""
+        """End the processes."""
         self._executor.shutdown(cancel_futures=True)
         self._forget()
 
 
-def _settle_in() -> None:
-    """In a new process: Ctrl-C is for the one that started it, and without that one there is nothing to do."""
+def _begin_worker() -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,23 +1,24 @@
-"""Threads of this process: the default. The kernels hold no lock while they compute."""
+"""Threads of this process: the default. The kernels release Python's lock while they compute."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from echobound.campaign.engines.base import Engine, Job, Report, is_parallel
+from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import worker_count
+from echobound.candidates import Candidates
 
 __all__ = ["Threads"]
 
 
 class Threads(Engine):
-    """Evaluate blocks in threads of this process.
+    """Score batches in threads of this process.
 
     Parameters
     ----------
     workers
-        How many; one for each core if not given, and one for a kernel that fills its device alone.
+        How many; one for each core if not given, and one for candidates that fill their device alone.
 
     Examples
     --------
@@ -30,22 +31,22 @@ class Threads(Engine):
     def __init__(self, workers: int | None = None) -> None:
         self._most = self._workers = worker_count(workers)
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="echobound")
-        self._job: Job | None = None
+        self._candidates: Candidates | None = None
 
     @property
     def workers(self) -> int:
         """Threads that are used."""
         return self._workers
 
-    def start(self, job: Job) -> None:
-        """Get ready for the blocks of a job."""
-        self._job, self._workers = job, self._most if is_parallel(job.kernel) else 1
+    def start(self, candidates: Candidates) -> None:
+        """Get ready for batches of these candidates."""
+        self._candidates, self._workers = candidates, self._most if candidates.parallel else 1
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
-        """Have a block of the job evaluated."""
-        assert self._job is not None
-        return self._pool.submit(self._job.evaluate, indices)
+        """Have a batch scored."""
+        assert self._candidates is not None
+        return self._pool.submit(evaluate, self._candidates, indices)
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,75 @@
+"""Computing: how draws are computed. It has no influence on the result beyond rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from echobound.campaign.engines import Engine, get_engine, require_known
+from echobound.campaign.machine import worker_count
+from echobound.plan.plan import setting
+
+__all__ = ["Computing", "ComputingSettings"]
+
+
+class ComputingSettings(TypedDict, total=False):
+    """The fields of `Computing` as keywords of `identify`, `verify`, `renew` and `audit`."""
+
+    workers: int | None
+    kernel: str
+    engine: str | Executor | Engine
+    scheduler: str | None
+
+
+@dataclass(frozen=True)
+class Computing:
+    """How draws are computed.
+
+    Parameters
+    ----------
+    workers
+        Networks trained at the same time; one for each core if not given.
+    kernel
+        Which code: ``"cpu"``, ``"gpu"``, ``"auto"`` (the GPU where there is one) or ``"reference"``.
+    engine
+        Where: ``"threads"``, ``"processes"``, ``"dask"``, any executor of `concurrent.futures`, or what `get_engine`
+        returns.
+    scheduler
+        For ``"dask"``: address of a scheduler; a cluster on this machine if not given.
+
+    Examples
+    --------
+    >>> with Computing(workers=2).open_engine() as engine:
+    ...     engine.name, engine.workers
+    ('threads', 2)
+    """
+
+    workers: int | None = setting(None, "Networks trained at the same time; all cores if not given.")
+    kernel: str = setting("cpu", "cpu, gpu, or auto: the GPU where there is one.", option="device")
+    engine: str | Executor | Engine = setting("threads", "Where they are trained: threads, processes or dask.")
+    scheduler: str | None = setting(
+        None, "With --engine dask: tcp://HOST:PORT of a scheduler; a cluster on this machine if not given."
+    )
+
+    def __post_init__(self) -> None:
+        worker_count(self.workers)
+        require_known(self.engine)
+
+    @contextmanager
+    def open_engine(self) -> Iterator[Engine]:
+        """The engine, ready to work; it is closed at the end unless it was lent."""
+        engine = get_engine(self.engine, self.workers, self.scheduler)
+        try:
+            yield engine
+        finally:
+            if engine is not self.engine:
+                engine.close()
+
+
+def split_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords that belong to `Computing`, and the others."""
+    own = {name: value for name, value in settings.items() if name in ComputingSettings.__annotations__}
+    return own, {name: value for name, value in settings.items() if name not in own}

@@ -1,0 +1,161 @@
+"""Candidates: what is drawn. Models that can be scored, made and described by their index.
+
+Engines, ledger, stopping rules, verification and audit know nothing else of what is drawn. Networks are one
+implementation, here; any scikit-learn estimator is another (`echobound.estimators`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from echobound.arrays import Rows, Signal, Vector
+from echobound.errors import InputError
+from echobound.kernels.base import Kernel
+from echobound.kernels.problem import Problem
+from echobound.kernels.sensitivity import Agreement, compare_rows
+from echobound.kernels.training import train_network
+from echobound.scores import Score
+
+__all__ = ["REMADE", "Candidates", "Made", "Networks"]
+
+REMADE = 1e-6  # relative: a draw that is made again scores the same, far beyond all rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A candidate made from its index.
+
+    Parameters
+    ----------
+    model
+        The trained model.
+    scores
+        What it scores now; its row must say the same.
+    outputs
+        Of a network, its outputs on the scored samples of each fold.
+    """
+
+    model: Any
+    scores: Vector
+    outputs: list[Signal] = field(default_factory=list)
+
+
+class Candidates(ABC):
+    """The draws of one family and stream. A draw follows from (seed, stream, family, index) alone.
+
+    Attributes
+    ----------
+    seed, stream, family
+        With an index, they name a draw. The stream is that of the search, or of fresh draws.
+    measures
+        The scores; the first one selects.
+    code
+        What computes them, for the records.
+    parallel
+        Whether several threads of a process may score at once.
+    batch
+        How many are best scored in one call; None leaves it to the clock.
+    """
+
+    seed: int
+    stream: int
+    family: int
+    measures: tuple[Score, ...]
+    code: str
+    parallel: bool = True
+    batch: int | None = None
+
+    @abstractmethod
+    def score(self, indices: Sequence[int]) -> Rows:
+        """Draw, train and score: a row for each index. Rows do not depend on how indices are cut into batches."""
+
+    @abstractmethod
+    def make(self, index: int) -> Made:
+        """Draw and train one of them again, and keep the model."""
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """The law they are drawn from, as JSON."""
+
+    @abstractmethod
+    def on(self, stream: int) -> Candidates:
+        """The draws of another stream."""
+
+    def agreement(self, row: Any, other: Any) -> Agreement:
+        """Whether a row computed here and one from elsewhere are of the same draw, up to rounding."""
+        same = row["status"] == other["status"] and np.isclose(row["scores"], other["scores"], rtol=REMADE).all()
+        return "same" if same else "different"
+
+    def packed(self) -> bytes:
+        """These candidates as bytes for another process; what cannot be sent is named."""
+        try:
+            return pickle.dumps(self, protocol=pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            for score in self.measures:
+                try:
+                    pickle.dumps(score)
+                except (pickle.PicklingError, AttributeError, TypeError):
+                    raise InputError(
+                        f"score {score.name!r} cannot be sent to other processes: define its function by name in a"
+                        " module that they can import, or use the engine 'threads'"
+                    ) from None
+            raise
+
+
+class Networks(Candidates):
+    """Networks of one law as candidates: a kernel, and the problem it solves.
+
+    Examples
+    --------
+    >>> from echobound.data import Record
+    >>> from echobound.kernels import get_kernel, hold_out
+    >>> from echobound.network import paper
+    >>> from echobound.scores import get_score
+    >>> k = np.arange(300.0)
+    >>> record = Record(u=np.sin(0.1 * k) ** 3, y=np.sin(0.1 * (k - 2)) ** 2)
+    >>> problem = hold_out(record, record, law=paper(5), scores=[get_score("fit")])
+    >>> networks = Networks(get_kernel("reference"), problem)
+    >>> bool(networks.score([7])["scores"][0, 0] == networks.make(7).scores[0])
+    True
+    """
+
+    def __init__(self, kernel: Kernel, problem: Problem) -> None:
+        self.kernel, self.problem = kernel, problem
+        self.seed, self.stream, self.family = problem.seed, problem.stream, problem.family
+        self.measures, self.code = problem.scores, kernel.name
+        # A kernel that fills its device alone is not parallel, and prefers batches of its own size.
+        self.parallel, self.batch = bool(getattr(kernel, "parallel", True)), getattr(kernel, "batch", None)
+
+    def score(self, indices: Sequence[int]) -> Rows:
+        """Draw, train and score networks."""
+        return self.kernel.evaluate(self.problem, indices)
+
+    def make(self, index: int) -> Made:
+        """Draw and train one network again; of blocks, the model is trained on all of them."""
+        model, outputs = train_network(self.kernel, self.problem, index)
+        pairs = list(zip(self.problem.measured, outputs, strict=True))
+        scores = [np.mean([score(measured, simulated) for measured, simulated in pairs]) for score in self.measures]
+        return Made(model, np.array(scores), outputs)
+
+    def outputs(self, index: int) -> list[Signal]:
+        """Simulated outputs of one network on the scored samples of each fold."""
+        trial = self.kernel.trial(self.problem, index)
+        return trial.simulated(trial.pick(self.problem)[0])
+
+    def agreement(self, row: Any, other: Any) -> Agreement:
+        """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""
+        return compare_rows(self.problem, self.kernel, row, other)
+
+    def describe(self) -> Mapping[str, Any]:
+        """The law as JSON."""
+        return self.problem.law.to_dict()
+
+    def on(self, stream: int) -> Networks:
+        """The networks of another stream."""
+        return Networks(self.kernel, self.problem.on(stream=stream))

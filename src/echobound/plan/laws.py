@@ -1,0 +1,133 @@
+"""Laws: what can be drawn, whatever it is, and the families of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from echobound.errors import InputError
+from echobound.files import jsonable
+from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
+from echobound.scores import Score, get_score
+
+__all__ = [
+    "DescribedLaw",
+    "Family",
+    "Law",
+    "LawChoice",
+    "law_from_json",
+    "measures_of",
+    "name_families",
+    "register_law",
+    "settle_laws",
+]
+
+
+@runtime_checkable
+class Law(Protocol):
+    """The distribution that candidates are drawn from, as plans and certificates name it.
+
+    `ReservoirLaw` is one. Another kind has a ``kind`` that its JSON names, and is made known by `register_law`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the law is called."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON."""
+        ...
+
+
+LawChoice: TypeAlias = str | Law | Sequence[str | Law]
+_KINDS: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Family:
+    """The candidates of one law. Its number is part of the key of each draw."""
+
+    number: int
+    name: str
+    law: Law
+
+
+@dataclass(frozen=True)
+class DescribedLaw:
+    """A law of another kind, known by its description alone: its candidates cannot be made from a run folder.
+
+    Parameters
+    ----------
+    content
+        Its JSON, with its ``kind``.
+
+    Examples
+    --------
+    >>> DescribedLaw({"kind": "estimator", "estimator": "MLPRegressor"}).name
+    'estimator'
+    """
+
+    content: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the law is called."""
+        return str(self.content.get("name", self.content["kind"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON."""
+        plain: dict[str, Any] = jsonable(self.content)
+        return plain
+
+    def measure(self, score: str | Score) -> Score:
+        """A score by its name; larger is better, and it cannot be computed here."""
+        return score if isinstance(score, Score) else Score(score, max, "max")
+
+
+def register_law(cls: Any) -> Any:
+    """Make a kind of law known by its ``kind``, so that plans that name it can be read; usable as a decorator."""
+    _KINDS[cls.kind] = cls
+    return cls
+
+
+def law_from_json(content: Mapping[str, Any]) -> Law:
+    """Read a law of any kind.
+
+    Examples
+    --------
+    >>> from echobound.network import paper
+    >>> law_from_json(paper(50).to_dict()) == paper(50)
+    True
+    """
+    kind = content.get("kind")
+    if kind is None:
+        return ReservoirLaw.from_dict(content)
+    law: Law = _KINDS[kind].from_dict(content) if kind in _KINDS else DescribedLaw(content)
+    return law
+
+
+def settle_laws(law: LawChoice, order: Orders, samples: int) -> tuple[Law, ...]:
+    """The laws of a plan, one for each family; laws by name may depend on the number of training samples."""
+    if isinstance(law, Law) and not isinstance(law, ReservoirLaw):
+        if order is not None:
+            raise InputError(f"the law {law.name} has no order: leave it out")
+        return (law,)
+    return get_laws(law, order, samples)  # type: ignore[arg-type]  # what is no law is refused there
+
+
+def measures_of(law: Law, scores: Sequence[str | Score]) -> tuple[Score, ...]:
+    """The scores by name: registered ones, or what a law of another kind says they are."""
+    look_up = getattr(law, "measure", get_score)
+    return tuple(look_up(score) for score in scores)
+
+
+def name_families(laws: Sequence[Law], numbering: Sequence[int] = ()) -> tuple[Family, ...]:
+    """The families of a plan, numbered from 0 unless said otherwise."""
+    numbers = tuple(numbering) or tuple(range(len(laws)))
+    if len(numbers) != len(laws) or len(set(numbers)) < len(numbers):
+        raise InputError(f"{len(laws)} families need as many different numbers, got {list(numbers)}")
+    reservoirs = [law for law in laws if isinstance(law, ReservoirLaw)]
+    names = family_names(reservoirs) if len(reservoirs) == len(laws) else tuple(law.name for law in laws)
+    return tuple(Family(number, name, law) for number, name, law in zip(numbers, names, laws, strict=True))
