@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from echobound.errors import DamagedFile, EchoboundError, RunError
+from echobound.typed import shortened
 
 __all__ = ["Faults", "Finding", "Unusable"]
 
@@ -64,10 +65,10 @@ class Faults:
         """Report a fault; `why` is the sentence that is raised, if the values do not speak for themselves."""
         if not self.collect:
             raise DamagedFile(
-                self.folder / file, part, why or f"{_shown(expected, 80)} follows, {_shown(found, 80)} is stated"
+                self.folder / file, part, why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated"
             )
         self.findings.append(
-            Finding(f"{file}, {part}" if part else file, _shown(expected, 300), _shown(found, 300))
+            Finding(f"{file}, {part}" if part else file, shortened(expected, 300), shortened(found, 300))
         )
 
     def require(self, file: str, part: str, *, expected: Any, found: Any, why: str | None = None) -> None:
@@ -100,8 +101,3 @@ class Faults:
                 raise
             self.report(file, "", "a file that can be used", str(error))
         return None
-
-
-def _shown(value: Any, most: int) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
