@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -19,7 +19,7 @@ from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Kernel, Problem, Status
 from echobound.kernels.sensitivity import TOLERANCE, compare_rows, readout_moves, relative
-from echobound.kernels.training import train_network
+from echobound.kernels.training import final_fit, train_network
 from echobound.network import EchoStateNetwork, family_names
 from echobound.runs.progress import Progress, TotalProgress
 
@@ -146,10 +146,8 @@ class Retraining:
 
     def _readout_moves(self, draw: Draw) -> float:
         problem, index = self.problems[draw[0]], draw[1]
-        trial, law = self.kernel.trial(problem, index), problem.law
-        ridge = law.ridges[trial.pick(problem)[0]]
-        one = replace(problem, law=replace(law, ridges=(ridge,)))
-        return readout_moves(problem.refitted(ridge) if len(problem.folds) > 1 else one, self.kernel, index)
+        best, _ = self.kernel.trial(problem, index).pick(problem)
+        return readout_moves(final_fit(problem, best), self.kernel, index)
 
 
 def _listed(draws: Sequence[tuple[Any, Any]], problems: Sequence[Problem]) -> list[Any]:

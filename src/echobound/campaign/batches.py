@@ -28,7 +28,7 @@ class Batches:
     size
         A fixed size instead.
     kernel
-        It may prefer a size of its own, as `block`.
+        It may prefer a size of its own, as `batch`.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Batches:
         if size is not None and size < 1:
             raise InputError(f"a block must hold at least 1 network, got {size}")
         self._indices, self.left = indices, todo
-        self._fixed: int | None = size or getattr(kernel, "block", None)
+        self._fixed: int | None = size or getattr(kernel, "batch", None)
         self._seen: deque[tuple[int, float]] = deque(maxlen=16)
 
     def cut(self, workers: int) -> list[int]:

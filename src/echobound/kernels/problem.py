@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.arrays import Signal, Words
+from echobound.arrays import Signal, Vector, Words
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
 from echobound.data.record import Record, as_records
 from echobound.data.scaling import Scaling
-from echobound.draws import SEARCH, draw_key, unit, words
+from echobound.draws import SEARCH
 from echobound.errors import DataError, InputError
-from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
+from echobound.network.law import ReservoirLaw
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import TrainingData, TrainingSegment
 from echobound.scores import Score
 
 __all__ = ["Fold", "Problem", "Segment", "blocks_in_turn", "hold_out"]
@@ -58,7 +59,7 @@ class FoldData:
     scaling: Scaling
     training: tuple[tuple[Signal, Signal], ...]
     scored: tuple[tuple[Signal, Signal], ...]
-    output_spread: NDArray[np.float64]  # standard deviation of each scaled training output
+    output_spread: Vector  # standard deviation of each scaled training output
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +122,13 @@ class Problem:
         """The same problem for each of several laws; family k draws from the k-th."""
         return tuple(replace(self, law=law, family=family) for family, law in enumerate(laws))
 
-    def refitted(self, ridge: float) -> Problem:
-        """The problem of training on all records, with one ridge: what is left to do once blocks have chosen.
-
-        Its scored samples are those it is trained on, so its scores say nothing.
-        """
-        washout = self.folds[0].scored[0].washout
-        whole = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(self.records))
-        return replace(self, folds=(Fold(whole, whole),), law=replace(self.law, ridges=(ridge,)))
-
     def key(self, index: int) -> Words:
-        """Key of draw `index`."""
-        return draw_key(self.seed, self.stream, self.family, index)
+        """Key of the random words of draw `index`."""
+        return self.draw(index).key
+
+    def draw(self, index: int) -> ReservoirDraw:
+        """Draw number `index`."""
+        return ReservoirDraw(self.law, self.inputs, self.outputs, self.seed, self.stream, self.family, index)
 
     def signals(self, segment: Segment) -> tuple[Signal, Signal]:
         """Inputs and outputs of a segment, in the data's own units."""
@@ -169,18 +165,17 @@ class Problem:
             output_spread=np.concatenate([y for _, y in training]).std(axis=0),
         )
 
-    def fed_back(self, index: int, hyper: Hyperparameters, data: FoldData) -> list[Signal]:
-        """Outputs as they are fed back in training: measured, with the draw's training noise.
-
-        The noise is uniform with the standard deviation asked for; its words run on from segment to segment.
-        """
-        if hyper.training_noise == 0:
-            return [y for _, y in data.training]
-        lengths = [len(y) for _, y in data.training]
-        levels = unit(words(self.key(index), NOISE, sum(lengths) * self.outputs)).reshape(-1, self.outputs)
-        noise = (np.sqrt(3.0) * hyper.training_noise) * data.output_spread * (2.0 * levels - 1.0)
-        ends = np.cumsum(lengths)
-        return [y + noise[end - len(y) : end] for (_, y), end in zip(data.training, ends, strict=True)]
+    def training_data(self, fold: int, draw: ReservoirDraw) -> TrainingData:
+        """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
+        data, segments = self.scaled(fold, draw.hyper.scaling), self.folds[fold].training
+        fed = draw.fed_back([y for _, y in data.training], data.output_spread)
+        return TrainingData(
+            segments=tuple(
+                TrainingSegment(u, y, y_fed, segment.washout)
+                for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
+            ),
+            padding=self.law.padding,
+        )
 
 
 def hold_out(

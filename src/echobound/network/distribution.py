@@ -81,7 +81,7 @@ class Choice:
         object.__setattr__(self, "weights", weights)
 
     def at(self, units: Sequence[float]) -> Constant:
-        """Pick an option by the first number in [0, 1); the next numbers settle it if it is a distribution."""
+        """Pick an option by the first number in [0, 1); if it is a distribution, the next numbers give its value."""
         level = units[0] * sum(self.weights)
         option = self.options[-1]
         for candidate, weight in zip(self.options, self.weights, strict=True):
@@ -89,14 +89,14 @@ class Choice:
                 option = candidate
                 break
             level -= weight
-        return settle(option, units[1:])
+        return value_at(option, units[1:])
 
 
 Distribution: TypeAlias = Uniform | LogUniform | Choice
 Value: TypeAlias = Constant | Distribution
 
 
-def settle(value: Value, units: Sequence[float]) -> Constant:
+def value_at(value: Value, units: Sequence[float]) -> Constant:
     """Value of a constant (itself) or of a distribution at the given numbers in [0, 1)."""
     return value.at(units) if isinstance(value, Uniform | LogUniform | Choice) else value
 
@@ -114,7 +114,7 @@ def extremes(value: Value) -> Iterator[Constant]:
 
 
 def depth(value: Value) -> int:
-    """How many numbers in [0, 1) a value needs to be settled."""
+    """How many numbers in [0, 1) a draw of this value needs."""
     if isinstance(value, Choice):
         return 1 + max(depth(option) for option in value.options)
     return 1 if isinstance(value, Uniform | LogUniform) else 0

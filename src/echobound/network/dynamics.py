@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Matrix, Signal
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 
 __all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]

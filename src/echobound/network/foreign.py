@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from echobound.arrays import Matrix
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import Reservoir
 

@@ -19,7 +19,7 @@ from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 from echobound.network.stability import Stability, stability
 

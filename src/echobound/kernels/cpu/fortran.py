@@ -49,16 +49,16 @@ def call(typingctx: Any, address: Any, pointers: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def gram_update(addresses, ints, reals, flags, block, rows, gram):
-    """gram += block[:rows].T @ block[:rows], upper triangle in Fortran's eyes (the lower one in C's)."""
-    p = block.shape[1]
+def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
+    """gram += chunk[:rows].T @ chunk[:rows], upper triangle in Fortran's eyes (the lower one in C's)."""
+    p = chunk.shape[1]
     ints[0], ints[1], ints[2] = p, rows, p
     reals[0], reals[1] = 1.0, 1.0
     flags[0], flags[1] = ord("U"), ord("N")
     i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
     call(
         addresses[0],
-        (f, f + 1, i, i + 4, r, block.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
+        (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
     )
 
 

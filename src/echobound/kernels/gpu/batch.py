@@ -17,10 +17,20 @@ from echobound.arrays import Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import leak_rates
+from echobound.network.training import LeastSquares
 
-__all__ = ["Batch", "FoldOnCard", "Layout", "Outcome", "bytes_per_network", "layout_of", "require_order"]
+__all__ = [
+    "Batch",
+    "BatchResult",
+    "FoldOnCard",
+    "Layout",
+    "bytes_per_network",
+    "layout_of",
+    "require_order",
+    "ridges_of",
+]
 
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
@@ -56,6 +66,14 @@ def layout_of(order: int) -> Layout:
 def tile_of(size: int) -> int:
     """Side of the tiles in which a Gram matrix of this size is computed."""
     return next((tile for tile in TILES if size <= tile), TILES[-1])
+
+
+def ridges_of(problem: Problem) -> tuple[float, ...]:
+    """The ridges of a law that is trained by least squares; the CUDA sources know no other training."""
+    training = problem.law.training
+    if type(training) is not LeastSquares:
+        raise InputError(f"the GPU kernel trains by least squares only, not by {training.kind}: use --device cpu")
+    return training.ridges
 
 
 def require_order(order: int, horizon: int | None, outputs: int, diagonals: bool) -> None:
@@ -124,7 +142,7 @@ def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> 
     return 8 * (rows * width + matrices + arrays + readouts + (fed + ridges * scored) * problem.outputs)
 
 
-class Outcome(NamedTuple):
+class BatchResult(NamedTuple):
     """What a batch leaves, for each fold; the last two on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
@@ -148,7 +166,7 @@ class Batch:
         self.problem, self.folds, self.hypers = problem, folds, hypers
         self.lane, self.minimum_norm = lane, minimum_norm
         self.count, self.layout = len(hypers), layout_of(hypers[0].order)
-        self.ridges = (0.0,) if minimum_norm else problem.law.ridges
+        self.ridges = (0.0,) if minimum_norm else ridges_of(problem)
         cp, nu, ny = cupy(), problem.inputs, problem.outputs
         whole = _each(
             hypers,
@@ -169,7 +187,7 @@ class Batch:
         self.most_tail = int((whole[1] - whole[0]).max())
         self._sizes = whole[1]
         self.keys, on_card = cp.asarray(keys), cp.asarray(whole)
-        self.orders, self.sizes, self.u_of, self.sees = on_card[0], on_card[1], on_card[2], on_card[3:]
+        self.orders, self.sizes, self.u_of, self.readout_inputs = on_card[0], on_card[1], on_card[2], on_card[3:]
         real = _each(
             hypers,
             lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak, np.sqrt(3.0) * h.training_noise),
@@ -202,11 +220,11 @@ class Batch:
             outputs, rms = self._simulate(number, fold, readouts)
             self._results.append((rms, failed, outputs, readouts))
 
-    def collect(self, whole: bool = False) -> Outcome:
+    def collect(self, whole: bool = False) -> BatchResult:
         """Wait, and bring what is wanted to the host."""
         cp = cupy()
         rms, failed, outputs, readouts = zip(*self._results, strict=True)
-        return Outcome(
+        return BatchResult(
             rms=[cp.asnumpy(one) for one in rms],
             failed=[cp.asnumpy(one).astype(bool) for one in failed],
             outputs=[cp.asnumpy(one) for one in outputs] if whole else [],
@@ -362,7 +380,7 @@ class Batch:
             (blocks, self.count),
             256,
             self.orders,
-            self.sees,
+            self.readout_inputs,
             fold.u,
             fed,
             fold.y,
@@ -427,7 +445,7 @@ class Batch:
         for segment, start in fold.scored:
             arguments = (
                 *self.net,
-                self.sees,
+                self.readout_inputs,
                 readouts,
                 np.int32(readouts.shape[3]),
                 np.int32(ridges),
