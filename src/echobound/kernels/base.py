@@ -92,7 +92,7 @@ class Trial:
 
     @property
     def settings(self) -> list[float]:
-        """The setting of each alternative: the least over folds, so that a ridge that failed on one of them shows as 0."""
+        """The setting of each alternative: the least over folds, so that a ridge that failed on one shows as 0."""
         return [min(one.setting for one in alternatives) for alternatives in zip(*self.trained, strict=True)]
 
     def table(self, problem: Problem) -> Array:
@@ -119,8 +119,8 @@ class Trial:
 class Kernel(Protocol):
     """Evaluates a batch of draws. Rows do not depend on how indices are cut into batches.
 
-    A kernel may also have the attributes `batch`, the size of the batches that suit it, and `parallel`, False if several
-    workers would only wait for each other.
+    A kernel may also have the attributes `batch`, the size of the batches that suit it, and `parallel`, False if
+    several workers would only wait for each other.
     """
 
     name: str

@@ -134,8 +134,8 @@ def _imitated(problem: Problem, trial: Trial, number: int) -> Vector:
 def _retrained(problem: Problem, fold: int, draw: ReservoirDraw, signs: Generator) -> list[Trained]:
     """The alternatives of a fold, with the last bits of weights and of the Gram matrix changed.
 
-    Whatever the trainer does, it starts from other last bits of the weights; if it solves least squares by its tools, the
-    Gram matrix has other last bits too.
+    Whatever the trainer does, it starts from other last bits of the weights; if it solves least squares by its tools,
+    the Gram matrix has other last bits too.
     """
     arrays = {name: getattr(draw.reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
     moved = {name: a * (1 + WEIGHT * _signs(signs, a.shape)) for name, a in arrays.items()}

@@ -66,7 +66,7 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
     segments, trained = problem.folds[0].training, trial.trained[0][best]
     first = problem.records[segments[0].record]
     model = EchoStateNetwork(
-        # The reservoir drawn by NumPy, not the kernel's: a model's weights are then the same whatever kernel trained it.
+        # Drawn by NumPy and not taken from the kernel: the weights of a model then do not depend on the kernel.
         reservoir=trained.reservoir or trial.draw.reservoir,
         readout=trained.readout,
         scaling=problem.scaled(0, trial.hyper.scaling).scaling,

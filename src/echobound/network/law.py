@@ -104,7 +104,7 @@ class ReservoirLaw:
     nonzeros: int = 10
     pattern: Pattern = "diagonals"
     padding: int = 0
-    training: Trainer = LeastSquares()
+    training: Trainer = LeastSquares()  # noqa: RUF009 (it is immutable)
     name: str = "custom"
 
     def __post_init__(self) -> None:

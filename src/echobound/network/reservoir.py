@@ -121,8 +121,8 @@ class ReservoirDraw:
     def fed_back(self, outputs: Sequence[Signal], deviation: Vector) -> list[Signal]:
         """Outputs of the training segments as they are fed back: measured, with the draw's training noise.
 
-        The noise is uniform; its standard deviation is relative to that of each output. Its words run on from segment to
-        segment.
+        The noise is uniform; its standard deviation is relative to `deviation`, that of each output. Its words run on
+        from segment to segment.
         """
         if self.hyper.training_noise == 0:
             return list(outputs)

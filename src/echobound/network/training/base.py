@@ -8,10 +8,10 @@ The contract
 2. It returns one or more *alternatives*, as many and in the same order for every draw and fold: least squares returns a
    readout for each ridge. The kernel simulates all of them and keeps the best by the first score. Each carries a number
    that names it, its `setting`, which stands in the column ``ridge`` of the row.
-3. An alternative is a readout and, if training changed it, the reservoir. A changed reservoir has the same order and the
-   same inputs to its readout as the one that was drawn.
-4. With blocks in turn, the alternative is chosen over all blocks, and the model is trained once more on all of the data:
-   `chosen` returns the trainer of this last fit, which has one alternative only.
+3. An alternative is a readout and, if training changed it, the reservoir. A changed reservoir has the same order and
+   the same inputs to its readout as the one that was drawn.
+4. With blocks in turn, the alternative is chosen over all blocks, and the model is trained once more on all of the
+   data: `chosen` returns the trainer of this last fit, which has one alternative only.
 5. A trainer is plain data: a frozen dataclass whose fields become JSON, in the plan and in the origin of every model.
 
 `Tools` are the kernel's fast routines. A trainer written against them, or in NumPy against `echobound.network`, runs on

@@ -25,8 +25,8 @@ class LeastSquares(Trainer):
     Parameters
     ----------
     ridges
-        Relative ridges, times trace(Phi' Phi) / columns. If there are several, the best on the scored data is kept; 0 is
-        the minimum-norm solution.
+        Relative ridges, times trace(Phi' Phi) / columns. If there are several, the best on the scored data is kept; 0
+        is the minimum-norm solution.
 
     Examples
     --------

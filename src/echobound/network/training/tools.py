@@ -46,8 +46,8 @@ class TrainingData:
 class Tools(Protocol):
     """The routines of a kernel for the training segments. `PlainTools` says what is right.
 
-    They take a draw rather than a reservoir, because a fast kernel has a copy of what was drawn in a form of its own; for
-    a reservoir that was changed, give ``draw.with_reservoir(changed)``.
+    They take a draw rather than a reservoir, because a fast kernel holds what was drawn in a form of its own; for a
+    reservoir that was changed, give ``draw.with_reservoir(changed)``.
     """
 
     def regression(self, draw: ReservoirDraw, data: TrainingData) -> tuple[Matrix, Matrix]:
