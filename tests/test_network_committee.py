@@ -81,7 +81,7 @@ def test_files_that_are_no_committee_are_refused(committee, tmp_path):
     committee.save(path)
     with pytest.raises(DamagedFile, match="a model was expected"):
         EchoStateNetwork.load(path)
-    header, content = committee._content()
+    header, content = committee.content()
     for changed, match in (
         (({**header, "format": 9}, content), "format 9"),
         (({**header, "members": []}, content), "at least one"),

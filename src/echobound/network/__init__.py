@@ -7,7 +7,7 @@ from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import ReservoirLaw, broad, family_names, get_law, get_laws, paper
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
-from echobound.network.response import respond
+from echobound.network.response import Model, respond
 from echobound.network.training import LeastSquares, Trained, Trainer, get_trainer, register_trainer
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "EchoStateNetwork",
     "LeastSquares",
     "LogUniform",
+    "Model",
     "Reservoir",
     "ReservoirDraw",
     "ReservoirLaw",

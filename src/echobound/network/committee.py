@@ -48,7 +48,7 @@ class Committee:
     def __post_init__(self) -> None:
         if not self.members:
             raise InputError("a committee needs at least one network")
-        for name in ("sampling_time", "input_names", "output_names", "washout"):
+        for name in ("sampling_time", "input_names", "output_names", "input_units", "output_units", "washout"):
             if len({getattr(member, name) for member in self.members}) > 1:
                 raise InputError(f"the members of a committee must have one {name}: train them on the same data")
 
@@ -71,6 +71,16 @@ class Committee:
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
         return self.members[0].output_names
+
+    @property
+    def input_units(self) -> tuple[str, ...]:
+        """Units of the inputs."""
+        return self.members[0].input_units
+
+    @property
+    def output_units(self) -> tuple[str, ...]:
+        """Units of the outputs."""
+        return self.members[0].output_units
 
     def simulate(
         self,
@@ -96,7 +106,8 @@ class Committee:
         start = f"median of {len(runs)} networks, each: {runs[0].start}"
         return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Header and arrays of the file that `save` writes."""
         contents = [member.content() for member in self.members]
         header = {"kind": "committee", "format": FORMAT, "members": [one for one, _ in contents]}
         return header, {f"{i}.{name}": a for i, (_, arrays) in enumerate(contents) for name, a in arrays.items()}
@@ -104,11 +115,11 @@ class Committee:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in the committee."""
-        return digest(self._content())
+        return digest(self.content())
 
     def save(self, path: str | Path) -> None:
         """Save all members as one NPZ with a JSON header; loading gives back the same bits."""
-        write_npz(Path(path), *self._content())
+        write_npz(Path(path), *self.content())
 
     @classmethod
     def load(cls, path: str | Path) -> Committee:

@@ -107,7 +107,7 @@ def register_trainer(trainer: T) -> T:
     """Make a trainer known by its kind, so that laws can name it and files can refer to it; a class decorator."""
     other = _known.setdefault(trainer.kind, trainer)
     # The same class may come again, when a module is loaded twice; another one under this name may not.
-    if other.__qualname__ != trainer.__qualname__:
+    if (other.__module__, other.__qualname__) != (trainer.__module__, trainer.__qualname__):
         raise InputError(f"the trainer {trainer.kind!r} is registered already: choose another kind")
     _known[trainer.kind] = trainer
     return trainer
