@@ -1,4 +1,4 @@
-"""The same tests for every kernel: rows, failures, folds, options, independence of blocks."""
+"""The same tests for every kernel: rows, failures, folds, options, independence of batches."""
 
 import dataclasses
 
@@ -92,12 +92,12 @@ def test_folds_agree_with_the_reference(fast, ph_records):
     assert not disagree
 
 
-def test_rows_do_not_depend_on_blocks(kernel, ph_records):
+def test_rows_do_not_depend_on_batches(kernel, ph_records):
     problem = hold_out(*ph_records, law=broad(order=20), scores=SCORES, washout=60)
     whole = kernel.evaluate(problem, range(6))
     names = [name for name in whole.dtype.names if name != "seconds"]
     for cut in ([[0], [1], [2], [3], [4], [5]], [[5, 4], [3, 2, 1, 0]]):
-        pieces = np.concatenate([kernel.evaluate(problem, block) for block in cut])
+        pieces = np.concatenate([kernel.evaluate(problem, batch) for batch in cut])
         pieces = pieces[np.argsort(pieces["index"])]
         for name in names:
             assert (pieces[name] == whole[name]).all(), name

@@ -69,7 +69,7 @@ def test_norm_agrees_to_1e_10(order, nonzeros, pattern, ph_records, monkeypatch)
 
 
 @needs_gpu
-def test_mixed_orders_and_all_kinds_of_draws_in_one_block(mimo_records):
+def test_mixed_orders_and_all_kinds_of_draws_in_one_call(mimo_records):
     law = dataclasses.replace(broad(), order=Choice((5, 31, 32, 33, 90, 300)), norm=Uniform(0.5, 0.9))
     problem = hold_out(*mimo_records, law=law, scores=SCORES, washout=30)
     _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(24))

@@ -1,4 +1,4 @@
-"""Problem: everything that turns a draw into a row. A fold says what is trained on and what is scored."""
+"""Problem: everything that turns a draw into a row. A fold is what is trained on and what is scored."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ class FoldData:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Data, law and scores: what `evaluate(problem, indices)` needs to turn indices into rows.
+    """Data, law and scores: everything `evaluate(problem, indices)` needs to turn indices into rows.
 
     Parameters
     ----------
     records
         The experiments that the folds refer to.
     folds
-        A hold-out is one fold; of several, a score is the mean.
+        A hold-out is one fold; the score over several is their mean.
     law
         What is drawn.
     scores
-        The first selects.
+        The first one selects; the others are recorded.
     seed, stream, family
-        With an index, they name a draw.
+        Together with an index, they identify a draw.
     horizon
         None scores the free run; k scores the prediction k samples ahead.
     """
@@ -93,7 +93,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
-            raise InputError("a problem needs a score and at least one fold, with segments to train on and to score")
+            raise InputError("a problem needs a score and at least one fold with segments to train on and to score")
         for segment in (s for fold in self.folds for s in (*fold.training, *fold.scored)):
             if not 0 <= segment.record < len(self.records) or segment.stop > len(self.records[segment.record]):
                 raise InputError(f"{segment} is not within the {len(self.records)} records of the problem")
@@ -148,8 +148,8 @@ class Problem:
         return {}
 
     def scaled(self, fold: int, kind: str) -> FoldData:
-        """A fold's data, scaled in one of the ways a law can draw; fitted on its training segments."""
-        cache = self._scaled  # two threads may both compute an entry, or even the dictionary; they get the same
+        """A fold's data, scaled in one of the ways that a law can draw; the scaling is fitted on training segments."""
+        cache = self._scaled  # two threads may compute the same entry, or even two dictionaries: the values are equal
         if (fold, kind) not in cache:
             cache[fold, kind] = self._scale(self.folds[fold], kind)
         return cache[fold, kind]
@@ -219,11 +219,11 @@ def blocks_in_turn(
     seed: int = 0,
     horizon: int | None = None,
 ) -> Problem:
-    """The problem of scoring each block of the training data in turn, trained on what is left of them.
+    """The problem of scoring each block of the training data in turn, with networks trained on the others.
 
-    Every record is cut into as many parts of equal length; block j is part j of every record. Where there are at least
-    as many experiments as blocks, a block is made of whole experiments instead. Each part, and each piece that is left
-    to train on, starts with a washout of its own; pieces that are not longer than it are left out.
+    Every record is cut into as many parts of equal length as there are blocks; block j is part j of every record. With
+    at least as many experiments as blocks, a block is made of whole experiments instead. Each scored part, and each
+    piece that is trained on, starts with a washout of its own; pieces that are not longer than it are left out.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def blocks_in_turn(
     records = as_records(training, "training")
     _require_whole_numbers(blocks=blocks, washout=washout, horizon=horizon)
     if blocks < 2:
-        raise InputError(f"at least 2 blocks are needed to score one and train on the others, got {blocks}")
+        raise InputError(f"at least 2 blocks are needed, to score one and train on the others, got {blocks}")
     require_longer_than_washout(records, washout, "training")
     folds = []
     for block in range(blocks):

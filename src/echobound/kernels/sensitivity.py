@@ -1,9 +1,9 @@
-"""Sensitivity: rows computed twice are the same to 1e-9, or the row is sensitive to rounding itself (contract 2).
+"""Sensitivity: rows computed twice agree to 1e-9, or the row itself is sensitive to rounding (contract 2).
 
-A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: the readout
-changed by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: a norm of 0.99 lets
-last bits of the state add up over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix into
-4e-7 of the readout at order 200, whatever the kernel.
+A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: by changing
+the readout by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: with a norm of 0.99
+the last bits of the state accumulate over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix
+into 4e-7 of the readout at order 200, on any kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Agreement = Literal["same", "sensitive", "different"]
 
 
 def relative(a: Array, b: Array) -> float:
-    """Largest relative difference of scores; infinities of one sign are equal.
+    """Largest relative difference of scores; infinities of the same sign are equal.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def relative(a: Array, b: Array) -> float:
 def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, tolerance: float = TOLERANCE) -> Agreement:
     """Whether a row that `kernel` computed and one from elsewhere are of the same draw, trained in the same way.
 
-    Where two ridges are as good as equal, rounding may decide which is taken: rows with different ridges are then
-    sensitive too.
+    If two alternatives (ridges) are practically equal, rounding may decide which one is kept: rows that differ in it
+    are then sensitive too.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
     if row["status"] == other["status"] and row["ridge"] == other["ridge"] and difference <= tolerance:
         return "same"
     if row["status"] != other["status"] and not difference:
-        return "different"  # the same finite scores, or the same infinite ones, and another reason
+        return "different"  # rounding cannot change the status and leave the scores as they are
     moved = moves(problem, kernel, row, enough=difference)
     if difference > max(moved, tolerance if row["ridge"] != other["ridge"] else 0.0):
         return "different"
@@ -80,7 +80,7 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
 
 
 def _may_have(problem: Problem, kernel: Kernel, row: Any, setting: float, within: float) -> bool:
-    """Whether another alternative is as good, or the minimum norm stood in for it only by rounding."""
+    """Whether another alternative is as good, or the minimum norm replaced it because of rounding only."""
     trial = kernel.trial(problem, int(row["index"]))
     scores = [s for used, s in zip(trial.settings, trial.table(problem), strict=True) if used == setting]
     if not scores:

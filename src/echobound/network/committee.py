@@ -1,4 +1,4 @@
-"""Committee: several networks as one model, whose output is the pointwise median of theirs."""
+"""Committee: several networks as one model; its output is the pointwise median of theirs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Committee:
-    """The best networks of a search as one model: each in its own free run, the median of their outputs at each sample.
+    """The best networks of a search as one model: each runs freely, and the output is the median at each sample.
 
-    A mean would be ruined by one member that drifts off; a member that diverges is left out from there on. The
-    certificate of a search is about single networks: it says nothing about a committee.
+    One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a
+    search is about single networks and says nothing about a committee.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class Committee:
 
     def __post_init__(self) -> None:
         if not self.members:
-            raise InputError("a committee needs at least one network")
+            raise InputError("a committee needs at least one network, got none: give some members")
         for name in ("sampling_time", "input_names", "output_names", "input_units", "output_units", "washout"):
             if len({getattr(member, name) for member in self.members}) > 1:
-                raise InputError(f"the members of a committee must have one {name}: train them on the same data")
+                raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
 
     @property
     def washout(self) -> int:
@@ -139,7 +139,7 @@ class Committee:
 
 
 def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Pointwise median of signals of one shape, at each sample over those that are finite; NaN where none is.
+    """Pointwise median of signals of one shape, over those that are finite at each sample; NaN if none is.
 
     Examples
     --------
@@ -150,6 +150,6 @@ def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     stack[~np.isfinite(stack)] = np.nan
     result = np.full(stack.shape[1:], np.nan)
     some = np.isfinite(stack).any(axis=0)
-    with np.errstate(over="ignore"):  # between two numbers near the largest double: infinite, so diverged
+    with np.errstate(over="ignore"):  # the mean of two numbers near the largest double overflows: diverged
         result[some] = np.nanmedian(stack[:, some], axis=0)
     return result

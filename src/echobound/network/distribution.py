@@ -74,14 +74,16 @@ class Choice:
     def __post_init__(self) -> None:
         weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.options)
         if not self.options or len(weights) != len(self.options):
-            raise InputError(f"a choice needs options and as many weights, got {len(self.options)} and {len(weights)}")
+            raise InputError(
+                f"a choice needs at least one option and as many weights, got {len(self.options)} and {len(weights)}"
+            )
         if not all(0 <= w < math.inf for w in weights) or sum(weights) <= 0:
             raise InputError(f"the weights of a choice must be non-negative and not all zero, got {weights}")
         object.__setattr__(self, "options", tuple(self.options))
         object.__setattr__(self, "weights", weights)
 
     def at(self, units: Sequence[float]) -> Constant:
-        """Pick an option by the first number in [0, 1); if it is a distribution, the next numbers give its value."""
+        """Pick an option by the first number in [0, 1); if it is a distribution, the next numbers draw from it."""
         level = units[0] * sum(self.weights)
         option = self.options[-1]
         for candidate, weight in zip(self.options, self.weights, strict=True):
@@ -102,7 +104,7 @@ def value_at(value: Value, units: Sequence[float]) -> Constant:
 
 
 def extremes(value: Value) -> Iterator[Constant]:
-    """The constants between which (or among which) a value lies, for checking a law before anything is drawn."""
+    """The constants between which (or among which) a value lies, to check a law before anything is drawn."""
     if isinstance(value, Uniform | LogUniform):
         yield from (value.low, value.high)
     elif isinstance(value, Choice):

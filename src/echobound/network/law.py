@@ -1,4 +1,4 @@
-"""ReservoirLaw: what is drawn. Everything that makes one scenario differ from another comes from here."""
+"""ReservoirLaw: the distribution that networks are drawn from, and how each draw is trained."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 Pattern = Literal["diagonals", "random"]
 
 LONG = 20_000
-"""Samples from which on data are long: they can spare a part for validation, and bear larger networks."""
+"""Records of so many samples are long: they can spare a part for validation, and support larger networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +62,20 @@ class ReservoirLaw:
     leak
         Leak rate a in (0, 1]: x(k+1) = (1 - a) x(k) + a tanh(...).
     leak_spread
-        Each unit's leak rate is multiplied by 10**U(-spread, spread) and cut at 1.
+        Each unit's leak rate is multiplied by 10**U(-spread, spread) and limited to 1.
     input_delays, present_input, output_delays, constant
-        What the readout sees besides the state: u(k-1..k-d), u(k), y(k-1..k-m), a constant.
+        What the readout is applied to besides the state: u(k-1..k-d), u(k), y(k-1..k-m), a constant.
     training_noise
-        Noise on the measured y that is fed back in training, in standard deviations of y.
+        Noise added to the measured y that is fed back in training, in standard deviations of y.
     scaling
         ``"minmax"`` to [0, 1], ``"standard"`` or ``"none"``, fitted on training data.
     nonzeros
         Non-zero elements in each row of W_x.
     pattern
-        Where they are: on cyclic ``"diagonals"`` with random offsets (the default: as good, and made for the
-        machine), or freely ``"random"`` in each row.
+        Where they are: on cyclic ``"diagonals"`` with random offsets (the default: as good, and several times faster),
+        or ``"random"`` in each row.
     padding
-        The first sample of a segment is held for this many steps before it, so that the state can settle.
+        Steps for which the first sample of a segment is held before it, so that the state does not start from zero.
     training
         How a draw is trained: a `Trainer`, or the name of one. Least squares with a ridge of 1e-8 is the paper's.
     name
@@ -119,7 +119,9 @@ class ReservoirLaw:
                 raise InputError(f"{name} must be a whole number, got {value}")
         for name in (f.name for f in _DRAWN):
             if depth(getattr(self, name)) > 4:
-                raise InputError(f"{name} is a choice among choices more than three deep: a draw has four words for it")
+                raise InputError(
+                    f"{name} nests choices more than three deep, but a draw has four words for it: nest fewer"
+                )
         for name in ("nonzeros", "padding"):
             if not isinstance(getattr(self, name), int):
                 raise InputError(f"{name} must be a whole number, got {getattr(self, name)!r}")
@@ -134,8 +136,8 @@ class ReservoirLaw:
     def draw(self, key: Words) -> Hyperparameters:
         """Draw the hyper-parameters of one network.
 
-        Each field has four words of its own (block number = position of the field), so that changing the
-        distribution of one field leaves the others as they were.
+        Each field has four random words of its own, found by its position, so that changing the distribution of one
+        field leaves the others as they were.
         """
         units = unit(words(key, HYPER, 4 * len(_DRAWN))).reshape(-1, 4).tolist()
         drawn = {
@@ -151,7 +153,7 @@ class ReservoirLaw:
         return [self.draw(key) for key in keys]
 
     def most_columns(self, inputs: int, outputs: int) -> int:
-        """Largest number of columns that the least-squares problem of a draw can have."""
+        """Largest number of readout columns that a draw can have."""
         order, input_delays, present_input, output_delays, constant = (
             math.ceil(max(float(value) for value in extremes(field)))
             for field in (self.order, self.input_delays, self.present_input, self.output_delays, self.constant)
@@ -204,9 +206,9 @@ def paper(order: int = 200) -> ReservoirLaw:
 
 
 def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
-    """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
+    """A law for plants about which nothing is known: every hyper-parameter is drawn from a wide range.
 
-    Many samples bear larger networks and smaller ridges: from `LONG` samples to train on, the order is drawn between
+    Long records support larger networks and smaller ridges: from `LONG` training samples on, the order is drawn between
     200 and 400 instead of 100 and 300, and two more ridges are tried.
 
     Examples
@@ -238,7 +240,7 @@ def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
 
 
 def get_law(law: str | ReservoirLaw, order: int | None = None, samples: int = 0) -> ReservoirLaw:
-    """Look a law up by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the order given.
+    """Look up a law by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the given order.
 
     Examples
     --------
@@ -259,7 +261,7 @@ Orders = int | Sequence[int] | None
 
 
 def get_laws(law: Laws, order: Orders = None, samples: int = 0) -> tuple[ReservoirLaw, ...]:
-    """The laws of a campaign, one for each family: of several laws and several orders, each with each.
+    """The laws of a campaign, one for each family: every law with every order.
 
     Examples
     --------
@@ -274,12 +276,12 @@ def get_laws(law: Laws, order: Orders = None, samples: int = 0) -> tuple[Reservo
     if not found:
         raise InputError("at least one law and one order are needed, got an empty list")
     if len(found) > len({repr(one) for one in found}):
-        raise InputError("the same law or order was given twice: name each once, and draw more networks instead")
+        raise InputError("the same law or order was given twice: give each once, and draw more networks instead")
     return found
 
 
 def family_names(laws: Sequence[ReservoirLaw]) -> tuple[str, ...]:
-    """What tells the families of a campaign apart: the order, the law's name, both, or else a number.
+    """Names that tell the families of a campaign apart: the order, the law's name, both, or else a number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""EchoStateNetwork: the model that comes out, with its scaling, and what it came from."""
+"""EchoStateNetwork: a trained network as a model, with its scaling and its origin."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Simulation:
     first
         Sample of the input to which the first row belongs.
     start
-        In words, how the simulation was started.
+        How the simulation was started, in words.
     """
 
     y: Signal
@@ -68,11 +68,11 @@ class EchoStateNetwork:
     sampling_time, input_names, output_names, input_units, output_units
         As in the training record.
     training_mean
-        Mean output of the training data: where a simulation without measured outputs starts.
+        Mean output of the training data, from which a simulation without measured outputs starts.
     origin
-        Law, seed, stream, family, index and ridge: from which the network can be drawn again.
+        Law, seed, stream, family, index and ridge, from which the network can be drawn and trained again.
     late_readout
-        Whether the readout of sample k sees the state that u(k) has entered already, as in reservoirpy; ours sees the
+        Whether the readout of sample k uses the state that u(k) has already entered, as in reservoirpy; ours uses the
         one before.
 
     Examples
@@ -128,8 +128,8 @@ class EchoStateNetwork:
         inputs
             A record, or inputs ``(time, channel)``.
         initial
-            Measured outputs of the first samples, fed back instead of the model's during these. Without it, a record's
-            own outputs serve for `washout` samples; without a record, the run starts from the training mean.
+            Measured outputs of the first samples, fed back in place of the model's own. Without it, a record's outputs
+            serve for `washout` samples; without a record, the run starts from the training mean.
         washout
             How many of a record's outputs are used; the model's own washout if not given.
         dynamics
@@ -154,8 +154,10 @@ class EchoStateNetwork:
             initial, washout = self.training_mean[None], 0
             start = "free run from the training mean of the outputs"
         if washout >= len(u):
-            raise DataError(f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer")
-        # Without measured outputs the state has no washout to settle in: hold the first sample instead.
+            raise DataError(
+                f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer of them"
+            )
+        # Without measured outputs there is no washout in which the state converges: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
         signals = self._scaled(u, self._outputs(initial))
         scaled = dynamics.free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
@@ -177,7 +179,7 @@ class EchoStateNetwork:
     def _scaled(self, u: Signal, y: Signal) -> tuple[Signal, Signal]:
         """Inputs and outputs in scaled units, and in the time of the state equation.
 
-        A late readout of sample k is one that sees x(k+1): the same network, with its outputs one sample later.
+        A late readout computes y(k) from x(k+1): it is the same network with its outputs one sample later.
         """
         if self.late_readout:
             u, y = np.concatenate([u, u[-1:]]), np.concatenate([self.training_mean[None], y])
@@ -223,7 +225,7 @@ class EchoStateNetwork:
     def from_content(
         cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path
     ) -> EchoStateNetwork:
-        """Inverse of `content`; `path` is named where it does not make a network."""
+        """Inverse of `content`; `path` is named in the error if this is not a network."""
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         try:

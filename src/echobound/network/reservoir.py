@@ -24,7 +24,7 @@ __all__ = ["Reservoir", "ReservoirDraw", "draw_reservoir", "leak_rates"]
 class Reservoir:
     """One drawn state equation: x(k+1) = (1 - a) x(k) + a tanh(W_x x(k) + W_u u(k) + W_y y(k) + b).
 
-    W_x is kept by its non-zeros: slot j of row i holds ``values[j, i]`` in column ``columns[j, i]``.
+    W_x is stored by its non-zeros: slot j of row i holds ``values[j, i]`` in column ``columns[j, i]``.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class Reservoir:
         return dense
 
     def step(self, x: Matrix, drive: Matrix, y: Matrix) -> Matrix:
-        """Next state from the present one; `drive` is W_u u + b. Leading axes are separate trajectories."""
+        """Next state; `drive` is W_u u + b. Leading axes are separate trajectories."""
         inside = (self.values * x[..., self.columns]).sum(axis=-2) + drive + y @ self.W_y.T
         return np.asarray((1.0 - self.leak) * x + self.leak * np.tanh(inside))
 
     def drive(self, u: Matrix) -> Matrix:
-        """What the inputs and the bias contribute to each state: ``(time, unit)``."""
+        """Contribution of the inputs and the bias to each state: ``(time, unit)``."""
         return np.asarray(u @ self.W_u.T + self.bias)
 
 
@@ -161,9 +161,9 @@ def leak_rates(key: Words, hyper: Hyperparameters) -> Vector:
 
 
 def _columns(law: ReservoirLaw, key: Words, n: int, slots: int) -> Columns:
-    """Columns of the non-zeros, different within each row, by Floyd's sampling without replacement.
+    """Columns of the non-zeros, all different within a row, by Floyd's sampling without replacement.
 
-    Diagonals need one sample of offsets for all rows, the random pattern one sample for each row.
+    Diagonals need one sample of offsets for all rows, the random pattern one for each row.
     """
     samples = 1 if law.pattern == "diagonals" else n
     levels = unit(words(key, COLUMNS, slots * samples)).reshape(slots, samples)

@@ -1,4 +1,4 @@
-"""What the norm of W_x says about a network: incremental input-to-state stability."""
+"""Incremental input-to-state stability of a network, from the norm of W_x."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Stability:
     contracts
         Whether ||W_x|| < 1.
     rate
-        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d, A the leak rates.
+        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d with leak rates A.
     overshoot
-        The difference measured in the ordinary norm is at most this factor times rate**k times its start.
+        In the Euclidean norm, the difference after k steps is at most overshoot * rate**k times the initial one.
     """
 
     norm: float
@@ -51,7 +51,7 @@ class Stability:
 
 
 def stability(reservoir: Reservoir) -> Stability:
-    """Establish whether ||W_x|| < 1, and the rate at which initial states are forgotten.
+    """Establish whether ||W_x|| < 1, and how fast initial states are forgotten.
 
     With leak rates A = diag(a) and rho = ||W_x|| < 1, differences shrink in the norm x' A^-1 x by
     sqrt(1 - (1 - rho^2) a_min) at each step; without leak that is rho itself.

@@ -44,7 +44,7 @@ def fill_tail(readout_inputs, u, y, y_before, k, out, row, start):
 
 @njit(**OPTIONS)
 def regression_rows(net, readout_inputs, u, fed, y, washout, start, chunk):
-    """Run on from time `start`, one row [phi(k), y(k)] for each k >= washout, until `chunk` is full.
+    """Continue from time `start`, with a row [phi(k), y(k)] for each k >= washout, until `chunk` is full.
 
     Returns the time reached and the number of rows.
     """
@@ -67,7 +67,7 @@ def regression_rows(net, readout_inputs, u, fed, y, washout, start, chunk):
 
 @njit(**OPTIONS)
 def gram(net, readout_inputs, u, fed, y, washout, padding, chunk, total, blas):
-    """total += [Phi, Y]'[Phi, Y] of a segment, accumulated over chunks of rows: Phi itself is never whole."""
+    """total += [Phi, Y]'[Phi, Y] of a segment, accumulated over chunks of rows: Phi is never held as a whole."""
     addresses, ints, reals, flags = blas
     rest(net, u, fed, padding)
     k = 0

@@ -1,7 +1,7 @@
 """The GPU kernel: batches of networks, every stage one launch for all of them.
 
-The arithmetic is that of the reference kernel, in double precision. A batch holds networks that are spread over a
-thread block in the same way, as many as there is memory for; a few batches are in hand at once.
+The arithmetic is that of the reference kernel, in double precision. A batch holds networks with the same layout over a
+thread block, as many as fit into memory; a few batches are in progress at once. Only least squares is supported.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from echobound.network.training import Trained
 __all__ = ["GPUKernel", "gpu_problem"]
 
 
-MOST = 4096  # networks of a batch: more are no faster
+MOST = 4096  # networks of a batch: larger ones are no faster
 
-_card = threading.Lock()  # one call at a time has the lanes
+_card = threading.Lock()  # the lanes serve one call at a time
 
 
 class GPUKernel:
@@ -101,11 +101,11 @@ class _DataOnCard:
         self._folds: list[FoldOnCard] = []
 
     def folds(self, problem: Problem, kinds: tuple[str, ...]) -> list[FoldOnCard]:
-        """The folds of a problem, brought to the card if they are not there."""
+        """The folds of a problem, copied to the card if they are not there yet."""
         if self._of[:2] != (id(problem.records), id(problem.folds)) or self._of[2] != kinds:
             self._folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
             cupy().cuda.get_current_stream().synchronize()  # other streams will read them
-            # The records themselves are kept too: while they live, nothing else can have their identity.
+            # The records are kept too: while they exist, no other object can have their identity.
             self._of = (id(problem.records), id(problem.folds), kinds, problem.records, problem.folds)
         return self._folds
 
@@ -146,7 +146,7 @@ class _Work:
         return np.array([[[score(measured, one) for score in scores] for one in draw] for draw in result.outputs[fold]])
 
     def results(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], BatchResult, Matrix]]:
-        """For each batch: which draws, what came out, and the ridges used; failed Cholesky factors are replaced."""
+        """For each batch: which draws, their results, the ridges used; the minimum norm replaces a failed Cholesky."""
         ridges = self.ridges
         everything = np.arange(len(self.hypers))
         if not any(ridges):
@@ -168,7 +168,7 @@ class _Work:
     def _run(
         self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool
     ) -> Iterator[tuple[NDArray[np.intp], BatchResult]]:
-        """Batches through the card, one in hand on each lane."""
+        """Send batches through the card, one in progress on each lane."""
         pending: deque[tuple[NDArray[np.intp], Batch]] = deque()
         ridges = 1 if minimum_norm else len(self.ridges)
         for at, lane in zip(self._cut(chosen, ridges), cycle(lanes())):
@@ -183,7 +183,7 @@ class _Work:
             yield _collected(*pending.popleft(), whole)
 
     def _cut(self, chosen: NDArray[np.intp], ridges: int) -> Iterator[NDArray[np.intp]]:
-        """Draws of one layout, as many as there is memory for."""
+        """Draws of one layout, as many as fit into memory."""
         orders, which = np.unique([self.hypers[i].order for i in chosen], return_inverse=True)
         layouts = [layout_of(int(order)) for order in orders]
         room = free_bytes()

@@ -1,6 +1,7 @@
-"""A batch: networks that go through all stages together, without a word to the host in between.
+"""A batch: networks that go through all stages together, without synchronising with the host in between.
 
-Everything here only starts work on the current stream; `Batch.collect` waits for it.
+Everything here only starts work on the current stream; `Batch.collect` waits for it. The module is long because a batch
+is one sequence of launches that share the same arrays, with every argument of a CUDA kernel on a line of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
+ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 RESIDENT = {
     1: 768,
@@ -44,7 +45,7 @@ TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
 
 
 def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
-    """Values of each network, ``(value, network)``; of a law that leaves nothing to chance, computed once."""
+    """Values of each network, ``(value, network)``; computed once if the law leaves nothing to chance."""
     if len({id(hyper) for hyper in hypers}) == 1:
         return np.repeat(np.array([of(hypers[0])], dtype=kind).T, len(hypers), axis=1)
     return np.ascontiguousarray(np.array([of(hyper) for hyper in hypers], dtype=kind).T)
@@ -107,7 +108,7 @@ class FoldOnCard:
 
     @classmethod
     def load(cls, problem: Problem, number: int, kinds: tuple[str, ...]) -> FoldOnCard:
-        """Bring fold `number` to the card."""
+        """Copy fold `number` to the card."""
         cp, fold = cupy(), problem.folds[number]
         data = [problem.scaled(number, kind) for kind in kinds]
         return cls(
@@ -143,7 +144,7 @@ def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> 
 
 
 class BatchResult(NamedTuple):
-    """What a batch leaves, for each fold; the last two on request only."""
+    """The results of a batch for each fold; the last two on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
     failed: list[NDArray[np.bool_]]  # (network, ridge)
@@ -221,7 +222,7 @@ class Batch:
             self._results.append((rms, failed, outputs, readouts))
 
     def collect(self, whole: bool = False) -> BatchResult:
-        """Wait, and bring what is wanted to the host."""
+        """Wait, and copy what is wanted to the host."""
         cp = cupy()
         rms, failed, outputs, readouts = zip(*self._results, strict=True)
         return BatchResult(
