@@ -99,5 +99,5 @@ def test_members_must_fit_together(committee):
     with pytest.raises(InputError, match="at least one network"):
         Committee(())
     other = dataclasses.replace(committee.members[0], sampling_time=7.0)
-    with pytest.raises(InputError, match="one sampling_time"):
+    with pytest.raises(InputError, match="the same sampling_time"):
         Committee((other, *committee.members))

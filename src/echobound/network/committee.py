@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
@@ -138,7 +139,7 @@ class Committee:
             raise DamagedFile(path, "header", f"not a complete committee, {error}") from None
 
 
-def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def median_of(signals: list[Signal]) -> Signal:
     """Pointwise median of signals of one shape, over those that are finite at each sample; NaN if none is.
 
     Examples

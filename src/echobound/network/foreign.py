@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.arrays import Matrix
+from echobound.arrays import Columns, Matrix
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
 from echobound.network.hyperparameters import Hyperparameters
@@ -142,7 +141,7 @@ def _dense(matrix: Any) -> Matrix:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
-def _slots(W: Matrix) -> tuple[NDArray[np.int64], Matrix]:
+def _slots(W: Matrix) -> tuple[Columns, Matrix]:
     """A matrix as the non-zeros of each row; rows with fewer are padded with zeros."""
     rows = [np.flatnonzero(row) for row in W]
     slots = max(1, max(len(found) for found in rows))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echobound.arrays import Signal
+from echobound.arrays import Matrix, Signal, Vector
 from echobound.data.checks import require_longer_than_washout
 from echobound.data.record import Record
 from echobound.data.scaling import Scaling
@@ -90,7 +90,7 @@ class EchoStateNetwork:
     """
 
     reservoir: Reservoir
-    readout: NDArray[np.float64]
+    readout: Matrix
     scaling: Scaling
     washout: int
     padding: int
@@ -99,7 +99,7 @@ class EchoStateNetwork:
     output_names: tuple[str, ...]
     input_units: tuple[str, ...]
     output_units: tuple[str, ...]
-    training_mean: NDArray[np.float64]
+    training_mean: Vector
     origin: Mapping[str, Any] = field(default_factory=dict)
     late_readout: bool = False
 

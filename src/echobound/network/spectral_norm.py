@@ -8,7 +8,8 @@ value is wanted: lost orthogonality repeats values that have converged, but does
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from echobound.arrays import Columns, Matrix
 
 __all__ = ["CHECK_EVERY", "CONVERGED", "spectral_norm"]
 
@@ -18,7 +19,7 @@ CONVERGED = 1e-13
 """Relative growth of its square between two looks below which it counts as converged."""
 
 
-def spectral_norm(columns: NDArray[np.int64], values: NDArray[np.float64]) -> float:
+def spectral_norm(columns: Columns, values: Matrix) -> float:
     """Largest singular value of the matrix with elements ``values[j, i]`` in row i and column ``columns[j, i]``.
 
     Examples

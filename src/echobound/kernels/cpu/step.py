@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types, uint64
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+
+from echobound.arrays import Columns, Matrix, Vector
 
 __all__ = ["OPTIONS", "Net", "advance", "bare", "bare_net", "dot", "rest", "row_dot", "tanh"]
 
@@ -28,15 +28,15 @@ OPTIONS: dict[str, Any] = {
 class Net(NamedTuple):
     """The arrays of one reservoir, units along the last axis so that all loads are contiguous."""
 
-    values: NDArray[np.float64]  # (slot, unit)
-    columns: NDArray[np.int64]  # (slot, unit), or (slot, 1): offsets of cyclic diagonals
-    W_u: NDArray[np.float64]  # (input, unit)
-    W_y: NDArray[np.float64]  # (output, unit)
-    bias: NDArray[np.float64]
-    leak: NDArray[np.float64]
+    values: Matrix  # (slot, unit)
+    columns: Columns  # (slot, unit), or (slot, 1): offsets of cyclic diagonals
+    W_u: Matrix  # (input, unit)
+    W_y: Matrix  # (output, unit)
+    bias: Vector
+    leak: Vector
     leaky: bool  # whether any leak rate differs from 1
-    x: NDArray[np.float64]  # the state twice in a row, so that a cyclic diagonal never wraps
-    work: NDArray[np.float64]
+    x: Vector  # the state twice in a row, so that a cyclic diagonal never wraps
+    work: Vector
 
 
 @intrinsic

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Rows
+from echobound.arrays import Mask, Matrix, Rows
 from echobound.draws import draw_keys
 from echobound.errors import InputError
 from echobound.kernels.base import Status, Trial, best_alternative, row_dtype
@@ -125,7 +125,7 @@ class _Work:
             require_order(order, problem.horizon, problem.outputs, diagonals)
         self.folds = _data.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
 
-    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, NDArray[np.bool_]]]:
+    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, Mask]]:
         """For each batch: which draws, ridges used, scores ``(draw, ridge, score)``, finite."""
         fast = all(score.of_rms is not None for score in self.problem.scores)
         for at, result, used in self.results(whole=not fast):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Words
+from echobound.arrays import Mask, Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
@@ -147,7 +147,7 @@ class BatchResult(NamedTuple):
     """The results of a batch for each fold; the last two on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
-    failed: list[NDArray[np.bool_]]  # (network, ridge)
+    failed: list[Mask]  # (network, ridge)
     outputs: list[Matrix]  # (network, ridge, time, output), in the data's own units
     readouts: list[Matrix]  # (network, ridge, output, column)
 

@@ -104,7 +104,25 @@ _known: dict[str, type[Trainer]] = {}
 
 
 def register_trainer(trainer: T) -> T:
-    """Make a trainer known by its kind, so that laws can name it and files can refer to it; a class decorator."""
+    """Make a trainer known by its kind, so that laws can name it and files can refer to it; a class decorator.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass, replace
+    >>> @register_trainer
+    ... @dataclass(frozen=True)
+    ... class Quiet(Trainer):
+    ...     kind = "quiet"
+    ...     factor: float = 0.5
+    ...
+    ...     def train(self, draw, data, tools):
+    ...         weaker = replace(draw.reservoir, W_y=self.factor * draw.reservoir.W_y)
+    ...         [(_, readout)] = tools.least_squares(draw.with_reservoir(weaker), data, (1e-8,))
+    ...         return [Trained(self.factor, readout, weaker)]
+    >>> from echobound.network import ReservoirLaw
+    >>> ReservoirLaw(order=20, training="quiet").to_dict()["training"]
+    {'kind': 'quiet', 'factor': 0.5}
+    """
     other = _known.setdefault(trainer.kind, trainer)
     # The same class may come again, when a module is loaded twice; another one under this name may not.
     if (other.__module__, other.__qualname__) != (trainer.__module__, trainer.__qualname__):
@@ -122,7 +140,7 @@ def _lookup(kind: str) -> type[Trainer]:
 
 
 def get_trainer(trainer: str | Trainer) -> Trainer:
-    """Look a trainer up by its kind, with the defaults of its fields; a `Trainer` is returned as it is.
+    """Look up a trainer by its kind, with the defaults of its fields; a `Trainer` is returned as it is.
 
     Examples
     --------
