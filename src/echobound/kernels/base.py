@@ -172,6 +172,7 @@ class TrialKernel(ABC):
             start = time.perf_counter()
             trial = self.trial(problem, index)
             best, scores = trial.pick(problem)
+            # Looked at in the outputs, not in the scores: a user's own score may be infinite for other reasons.
             finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(best))
             status = Status.OK if finite else Status.DIVERGED
             yield (

@@ -94,6 +94,7 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
             raise InputError("a problem needs a score and at least one fold with segments to train on and to score")
+        # Checked here once, since slices beyond the end of a record would be shorter without a word.
         for segment in (s for fold in self.folds for s in (*fold.training, *fold.scored)):
             if not 0 <= segment.record < len(self.records) or segment.stop > len(self.records[segment.record]):
                 raise InputError(f"{segment} is not within the {len(self.records)} records of the problem")
@@ -252,6 +253,7 @@ def blocks_in_turn(
         require_varying_outputs(parts, washout, f"block-{block + 1}")
         folds.append(
             Fold(
+                # Sorted, since sums over segments run in this order and must be the same everywhere.
                 training=tuple(Segment(i, a, b, washout) for i, a, b in sorted(pieces) if b - a > washout),
                 scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
             )

@@ -25,9 +25,9 @@ from echobound.network.training import Trained, TrainingData
 __all__ = ["TOLERANCE", "Agreement", "compare_rows", "moves", "readout_moves", "relative"]
 
 TOLERANCE = 1e-9
-READOUT, WEIGHT = 1e-12, 1e-14
-TRIES = 8
-MOST_TRIES = 128
+READOUT, WEIGHT = 1e-12, 1e-14  # relative changes that imitate rounding
+TRIES = 8  # enough to tell most rows
+MOST_TRIES = 128  # for those that come near; see `moves`
 Agreement = Literal["same", "sensitive", "different"]
 
 
@@ -117,7 +117,7 @@ def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRI
 
 def _imitated(problem: Problem, trial: Trial, number: int) -> Vector:
     """Scores of a draw with rounding imitated: odd numbers change the readout, even ones what it is trained from."""
-    signs, draw = np.random.default_rng(number), trial.draw
+    signs, draw = np.random.default_rng(number), trial.draw  # seeded, so that an audit can be repeated
     table = []
     for fold, trained in enumerate(trial.trained):
         if number % 2:

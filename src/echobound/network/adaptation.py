@@ -87,6 +87,7 @@ class Adaptation:
     ) -> None:
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
+        # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.
         training_of = model.origin.get("law", {}).get("training", {})
         if training_of.get("kind", LeastSquares.kind) != LeastSquares.kind:
             raise InputError(
@@ -125,7 +126,7 @@ class Adaptation:
             means = (y - phi @ self._readout.T)[:whole].reshape(-1, size, y.shape[1]).mean(axis=1)
             squares += np.square(means).sum(axis=0)
             windows += len(means)
-        return np.maximum(squares / max(windows, 1), np.finfo(float).tiny)
+        return np.maximum(squares / max(windows, 1), np.finfo(float).tiny)  # noise-free data: errors are divided by it
 
     def restart(self) -> None:
         """Announce that the next sample begins another record, whose washout is not learnt."""
@@ -166,7 +167,7 @@ class Adaptation:
             self._sum, self._pause = 0.0, PAUSE
             self.changes.append(self.samples)
         elif self._sum == 0:
-            self._solver.mark()
+            self._solver.mark()  # nothing suspicious so far: if the plant changes, it is after this
         self._error[:], self._judged = 0.0, 0
         self._readout = self._solver.readout(self._ridge)
 

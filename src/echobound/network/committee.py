@@ -148,7 +148,7 @@ def median_of(signals: list[Signal]) -> Signal:
     [2.0, 2.0]
     """
     stack = np.stack(signals)
-    stack[~np.isfinite(stack)] = np.nan
+    stack[~np.isfinite(stack)] = np.nan  # a member that runs to infinity is left out like one that is NaN
     result = np.full(stack.shape[1:], np.nan)
     some = np.isfinite(stack).any(axis=0)
     with np.errstate(over="ignore"):  # the mean of two numbers near the largest double overflows: diverged

@@ -85,7 +85,7 @@ class Choice:
     def at(self, units: Sequence[float]) -> Constant:
         """Pick an option by the first number in [0, 1); if it is a distribution, the next numbers draw from it."""
         level = units[0] * sum(self.weights)
-        option = self.options[-1]
+        option = self.options[-1]  # unless one below is found: rounding may leave a rest behind all weights
         for candidate, weight in zip(self.options, self.weights, strict=True):
             if level < weight:
                 option = candidate
@@ -150,13 +150,13 @@ def from_json(value: Any) -> Value:
     if isinstance(value, str | int | float):
         return value
     try:
-        match value:
+        match value:  # with these keys alone, so that a misspelt one is not ignored
             case {"uniform": [low, high], **rest} if not rest:
                 return Uniform(low, high)
             case {"loguniform": [low, high], **rest} if not rest:
                 return LogUniform(low, high)
             case {"choice": [*options], "weights": [*weights], **rest} if not rest:
                 return Choice(tuple(from_json(option) for option in options), tuple(weights))
-    except TypeError:
+    except TypeError:  # bounds or weights that are not numbers
         pass
     raise InputError(f"a constant, uniform, loguniform or choice was expected in a law, got {value!r}")

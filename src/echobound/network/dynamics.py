@@ -117,10 +117,10 @@ def predictions(
             first = max(end - horizon + 1, 0)
             for k in range(reached, first):
                 measured = reservoir.step(measured, reservoir.drive(u[k]), y[k])
-            reached, x = first, measured
+            reached, x = first, measured  # the state with measured outputs up to here, from which this run branches off
             for k in range(first, end + 1):
                 fed[k] = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
                 x = reservoir.step(x, reservoir.drive(u[k]), fed[k])
             result[end - washout] = fed[end]
-            fed[first : end + 1] = y[first : end + 1]
+            fed[first : end + 1] = y[first : end + 1]  # the next sample is predicted from measured outputs again
     return result

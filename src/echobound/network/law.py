@@ -109,6 +109,7 @@ class ReservoirLaw:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", get_trainer(self.training))
+        # Checked at the ends of every distribution, before anything is drawn: a draw must not fail within a campaign.
         for name, low, high, text in _RANGES:
             for value in extremes(getattr(self, name)):
                 if isinstance(value, str) or not low <= value <= high:
@@ -149,6 +150,7 @@ class ReservoirLaw:
     def draw_all(self, keys: Words) -> list[Hyperparameters]:
         """Draw the hyper-parameters of many networks; only once if the law leaves none of them to chance."""
         if not any(isinstance(getattr(self, field.name), Distribution) for field in _DRAWN):
+            # One object for all of them, by which the GPU kernel sees that it need not look at each.
             return [self.draw(keys[0])] * len(keys) if len(keys) else []
         return [self.draw(key) for key in keys]
 

@@ -144,7 +144,7 @@ class EchoStateNetwork:
         if initial is None and isinstance(inputs, Record):
             washout = self.washout if washout is None else washout
             require_longer_than_washout(inputs, washout, "simulated")
-            initial = inputs.y[: max(washout, 1)]
+            initial = inputs.y[: max(washout, 1)]  # y(0) also stands for the time before the start
             start = f"free run after {washout} samples with measured outputs fed back"
         elif initial is not None:
             initial = self._outputs(initial)
@@ -201,7 +201,7 @@ class EchoStateNetwork:
             "hyper": asdict(self.reservoir.hyper),
             "scaling": self.scaling.kind,
             "origin": dict(self.origin),
-            **({"late_readout": True} if self.late_readout else {}),
+            **({"late_readout": True} if self.late_readout else {}),  # only where it is: other files stay the same
         }
         arrays = {name: getattr(self.reservoir, name) for name in ARRAYS}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.to_arrays().items()}
@@ -249,6 +249,7 @@ class EchoStateNetwork:
         return model
 
     def _check_shapes(self, path: Path) -> None:
+        # A file may be damaged in a way that still parses, and compiled code would read beyond an array that is short.
         n, inputs, outputs = self.order, len(self.input_names), len(self.output_names)
         slots = len(self.reservoir.columns)
         expected = {

@@ -23,6 +23,7 @@ def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
 
     p = len(gram)
     try:
+        # Not checked for infinities: records are, and the check would cost another pass over the matrix.
         factor = cholesky(gram + ridge * (np.trace(gram) / p) * np.eye(p), lower=False, check_finite=False)
     except np.linalg.LinAlgError:
         return None

@@ -118,6 +118,7 @@ class RecursiveLeastSquares:
             return
         if self.forgetting < 1:
             root = math.sqrt(self.forgetting)
+            # The oldest of them fades most: rows wait, and the weight of each is as if it had been merged at once.
             rows = rows * np.power(root, np.arange(len(rows) - 1, -1, -1))[:, None]
             for triangle in (self._past, self._recent):
                 triangle *= root ** len(rows)
@@ -133,6 +134,7 @@ class RecursiveLeastSquares:
             return minimum_norm(np.triu(triangle), self.outputs)
         from scipy.linalg import solve_triangular
 
+        # A ridge is as many more rows sqrt(level) I with outputs of zero: no Gram matrix is formed for it.
         below = np.zeros((p, p + self.outputs), order="F")
         np.fill_diagonal(below, math.sqrt(ridge * self._square(triangle) / p))
         solved = _append(triangle[:p].copy(order="F"), below, triangular=True)

@@ -50,6 +50,7 @@ class Reservoir:
     @cached_property
     def W_x(self) -> Matrix:  # noqa: N802 (the paper's name)
         """The state matrix, dense."""
+        # Added, not assigned: rows of an imported matrix are padded with zeros that share a column.
         dense = np.zeros((self.order, self.order))
         np.add.at(dense, (np.arange(self.order)[None, :].repeat(len(self.columns), 0), self.columns), self.values)
         return dense
@@ -101,7 +102,7 @@ class ReservoirDraw:
         slots = min(self.law.nonzeros, n)
         columns = _columns(self.law, key, n, slots)
         values = symmetric(key, VALUES, (slots, n))
-        values *= hyper.norm / spectral_norm(columns, values)
+        values *= hyper.norm / spectral_norm(columns, values)  # scaled last: before that, bits are equal everywhere
         return Reservoir(
             hyper=hyper,
             columns=columns,

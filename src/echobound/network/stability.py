@@ -63,6 +63,7 @@ def stability(reservoir: Reservoir) -> Stability:
     >>> round(stability(draw_reservoir(paper(order=20), 1, 1, seed=0)).rate, 6)
     0.99
     """
+    # By the exact decomposition, not by the iteration that scaled the draw: the statement must not rest on the latter.
     norm = float(np.linalg.svd(reservoir.W_x, compute_uv=False)[0])
     smallest, largest = float(reservoir.leak.min()), float(reservoir.leak.max())
     rate = float(np.sqrt(max(0.0, 1.0 - (1.0 - norm**2) * smallest))) if norm < 1 else float("inf")

@@ -26,6 +26,7 @@ def drawn_net(draw: ReservoirDraw) -> Net:
     values = np.empty((slots, n))
     symmetric(key, VALUES, 1.0, values.reshape(-1))
     values *= hyper.norm / spectral_norm(values, columns)
+    # Words are numbered unit by unit; the loops want all units of one input side by side.
     W_u, W_y, bias = np.empty((n, draw.inputs)), np.empty((n, draw.outputs)), np.empty(n)
     symmetric(key, INPUT, hyper.input_scale, W_u.reshape(-1))
     symmetric(key, FEEDBACK, hyper.feedback_scale, W_y.reshape(-1))
@@ -47,6 +48,7 @@ def drawn_net(draw: ReservoirDraw) -> Net:
 def net_of(reservoir: Reservoir) -> Net:
     """The arrays of any reservoir: of a model, or one that training has changed."""
     n = reservoir.order
+    # Diagonals are told by the columns themselves: a model does not say by what pattern it was drawn.
     offsets = (reservoir.columns - np.arange(n)) % n
     diagonals = bool((offsets == offsets[:, :1]).all())
     return Net(

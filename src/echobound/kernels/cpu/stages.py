@@ -85,7 +85,7 @@ def ridge_readout(total, factor, ridge, weights, blas):
     trace = 0.0
     for i in range(p):
         trace += total[i, i]
-    factor[:] = total
+    factor[:] = total  # Cholesky overwrites it, and the next ridge needs the Gram matrix
     for i in range(p):
         factor[i, i] += ridge * trace / p
     if not cholesky(addresses, ints, flags, factor, p):
@@ -117,7 +117,7 @@ def free_run(net, readout_inputs, readouts, u, y, washout, padding, out):
     rest(net, u, y, padding)
     for k in range(washout):
         advance(net, u, y, k)
-    start = net.x.copy()
+    start = net.x.copy()  # all readouts share the washout
     history, beside = np.empty(y.shape), np.empty((1, readouts.shape[2] - net.bias.size))
     fed, tail = bare(history), bare(beside)
     fed[:washout] = y[:washout]
@@ -145,7 +145,7 @@ def predict(net, readout_inputs, readouts, u, y, washout, horizon, padding, out)
             while reached < first:
                 advance(net, u, y, reached)
                 reached += 1
-            measured[:] = net.x
+            measured[:] = net.x  # from here each prediction branches off
             for k in range(first, end + 1):
                 output(net, readout_inputs, readouts, r, u, fed, y, k, tail)
                 if k < end:

@@ -51,8 +51,8 @@ class GPUKernel:
     """
 
     name = "gpu"
-    batch = 1024
-    parallel = False
+    batch = 1024  # enough to fill a card
+    parallel = False  # there is one card: several workers would only wait for each other
 
     def __init__(self) -> None:
         require_gpu()

@@ -76,6 +76,7 @@ class Trainer(ABC):
         """All settings that an alternative can carry."""
         return (0.0,)
 
+    # `fields` is typed for dataclasses only, and an abstract class cannot promise to be one.
     def to_dict(self) -> dict[str, Any]:
         """The trainer as JSON: its kind and its fields."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
