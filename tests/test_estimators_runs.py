@@ -168,6 +168,7 @@ def test_the_page_leaves_out_what_is_not_stored(search):
     assert sections == ["certificate", "search", "distribution", "learning", "effort", "origin"]
     text = re.sub(r"<script>.*?</script>|<style>.*?</style>", "", page, flags=re.S)
     assert found.certificate_.statement.split(",")[1] in text
+    assert "A network here is one draw of Chance" in text
     assert "Chance, seed 3" in text
     assert "random_state None" in text
     assert "candidates=[search.candidates_]" in text

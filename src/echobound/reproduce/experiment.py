@@ -138,14 +138,14 @@ def reproduce_paper(
     )
     path = identify(data.training, data.validation, plan=plan, computing=how, run=folder, on_progress=on_progress).run
     assert path is not None
-    done = len(RunFolder(path).fresh) // len(orders)
+    done = len(RunFolder(path).fresh) // len(orders)  # of an earlier reproduction in the same folder
     verify(path, max(fresh - done, 0), computing=how, on_progress=on_progress)
     run = RunFolder(path)
     search, tests = (dict(zip(orders, by_family(run.plan, rows), strict=True)) for rows in (run.search, run.fresh))
     outcome = Reproduction(
         folder=path,
         networks=networks,
-        fresh=fresh,
+        fresh=max(fresh, done),
         seed=seed,
         data_seed=data.seed,
         data_choice="chosen on the data alone, by no network: " + RULE if data_seed is None else "as given",
