@@ -136,8 +136,8 @@ class Keeping(Chance):
         (make_pipeline(StandardScaler(), Tape(3)), "Pipeline has tape__random_state=3"),
         (make_pipeline(GaussianRandomProjection(1, random_state=1), Tape()), "projection__random_state=1"),
         (EchoStateRegressor(), "EchoStateRegressor has random_state=0"),
-        (LinearRegression(), "LinearRegression has no parameter random_state, at no depth: there is nothing to draw"),
-        (Tape(warm_start=True), "Tape has warm_start=True, so that a fit may begin where another ended"),
+        (LinearRegression(), "LinearRegression has no parameter random_state at any depth: there is nothing to draw"),
+        (Tape(warm_start=True), "Tape has warm_start=True, so that a fit may start where another ended"),
         (MultiOutputRegressor(MLPRegressor(warm_start=True)), "estimator__warm_start=True"),
         (Pipeline([("tape", Tape())], memory="cache"), "Pipeline has memory='cache', a cache"),
         (Pipeline([("tape", Tape())], memory=joblib.Memory(None)), "a cache"),
@@ -540,7 +540,7 @@ def test_what_has_no_influence_is_not_part_of_the_plan(tmp_path):
 def test_other_data_and_other_folders_are_refused(tmp_path):
     X, y = rows_of()
     search = CertifiedSearch(Chance(), networks=5, beta=0.5, run=tmp_path / "run").fit(X, y)
-    with pytest.raises(RunError, match="the data have changed since the plan of .* was recorded"):
+    with pytest.raises(RunError, match=r"the data have changed since the plan of .* was recorded"):
         search.fit(X + 1, y)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
@@ -577,7 +577,11 @@ def test_whatever_was_changed_is_noticed(tmp_path):
     for name, edit, part in (
         ("ledger.sqlite", "UPDATE rows SET score_0 = 2.0 WHERE number = 3", "winner: 3 follows, 4 is stated"),
         ("ledger.sqlite", "UPDATE rows SET score_0 = 1e-9 WHERE number = 3", "follows, .* is stated"),
-        ("ledger.sqlite", "DELETE FROM rows WHERE number = 7", "rows of the search: one for each of 8 networks follows"),
+        (
+            "ledger.sqlite",
+            "DELETE FROM rows WHERE number = 7",
+            "rows of the search: one for each of 8 networks follows",
+        ),
         ("plan.json", lambda plan: plan.update(networks=7), "digest"),
         ("plan.json", lambda plan: plan["law"].update(parameters={}), "digest"),
         ("plan.json", lambda plan: plan.pop("folds"), "digest"),

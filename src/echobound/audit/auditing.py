@@ -114,8 +114,8 @@ def audit(
         else:
             counts = (0, 0 if rows is None else sum(map(len, rows)), 0)
             faults.notes.append(
-                "nothing was drawn again, since this run stores neither its data nor what it drew: whoever has both fits"
-                " the search again in Python and passes candidates=[search.candidates_]"
+                "nothing was drawn again, since this run stores neither its data nor what it drew: whoever has both"
+                " fits the search again in Python and passes candidates=[search.candidates_]"
             )
     return Audit(
         folder.path, tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes), *counts, seed=chosen

@@ -113,7 +113,7 @@ def reproduce_paper(
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Unpack[ComputingSettings],
 ) -> Reproduction:
-    """Run the experiment and write table, scores and figures to a run folder.
+    """Run the experiment and write table, scores and figures to a run folder; one that was interrupted is resumed.
 
     The orders are the families of one certified search. A family is numbered by its order, so that its networks are the
     same whatever the other orders are.
@@ -148,7 +148,9 @@ def reproduce_paper(
         fresh=max(fresh, done),
         seed=seed,
         data_seed=data.seed,
-        data_choice="chosen on the data alone, by no network: " + RULE if data_seed is None else "as given",
+        data_choice="chosen by the data alone, before any network was drawn: " + RULE
+        if data_seed is None
+        else "as given",
         noise_limit=data.limit,
         orders=tuple(_result(n, search[n], tests[n]) for n in orders),
     )
