@@ -20,7 +20,7 @@ from echobound.kernels.sensitivity import moves
 NETWORKS, PROBED = 645, 10
 
 
-def piece(order: int, start: int, stop: int) -> np.ndarray:
+def batch(order: int, start: int, stop: int) -> np.ndarray:
     return get_kernel("reference").evaluate(problem(order), range(start, stop))["scores"]
 
 
@@ -31,8 +31,8 @@ def main() -> None:
         ours = CPU.evaluate(problem(order), range(NETWORKS))["scores"]
         with ProcessPoolExecutor(usable_cores()) as pool:
             starts = range(0, NETWORKS, 15)
-            pieces = [pool.submit(piece, order, s, min(s + 15, NETWORKS)) for s in starts]
-            reference = np.concatenate([one.result() for one in pieces])
+            pieces = [pool.submit(batch, order, s, min(s + 15, NETWORKS)) for s in starts]
+            reference = np.concatenate([piece.result() for piece in pieces])
         difference = np.abs(ours / reference - 1).max(axis=1)
         worst = [int(i) for i in np.argsort(difference)[::-1][:PROBED] if difference[i] > 1e-9]
         task, kernel = problem(order), get_kernel("reference")
