@@ -7,28 +7,23 @@ from typing import Annotated
 
 import typer
 
-from echobound.cli.terminal import AsJson, console, numbers, print_json, words
+from echobound.cli.terminal import AsJson, numbers, print_json, print_lines, words
 from echobound.errors import InputError
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("simulate-plant", epilog="Example: echobound simulate-plant --samples 8000 --output ph.csv")(
-        simulate_plant
-    )
+__all__ = ["simulate_plant"]
 
 
 def simulate_plant(
-    output: Annotated[str, typer.Option(help="CSV file to write; several, separated by commas, are experiments.")],
-    samples: Annotated[str, typer.Option(help="Samples of each file, every 10 s.")] = "5000",
+    output: Annotated[
+        str, typer.Option(metavar="FILE,...", help="CSV files to write, separated by commas; each is an experiment.")
+    ],
+    samples: Annotated[str, typer.Option(help="Samples, every 10 s: for all files, or for each file.")] = "5000",
     noise: Annotated[float, typer.Option(help="Standard deviation of the measurement noise, pH.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="Which excitation and noise.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of excitation and noise.")] = 0,
     period: Annotated[int, typer.Option(help="Switching period of the base flow q3, samples.")] = 100,
     low: Annotated[float, typer.Option(help="Lowest q3, mL/s.")] = 12.7,
     high: Annotated[float, typer.Option(help="Highest q3, mL/s.")] = 16.7,
-    levels: Annotated[int | None, typer.Option(help="Number of levels; any value if not given.")] = None,
+    levels: Annotated[int | None, typer.Option(help="Number of levels; any value between if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate the pH neutralisation process of the paper under a multilevel signal, and write CSV.
@@ -45,7 +40,9 @@ def simulate_plant(
     if len(lengths) == 1:
         lengths *= len(paths)
     if not paths or len(lengths) != len(paths):
-        raise InputError(f"{len(paths)} files but {len(lengths)} lengths were given: one length, or one for each file")
+        raise InputError(
+            f"{len(paths)} files but {len(lengths)} lengths were given: give one length, or one for each file"
+        )
     options = {"period": period, "low": low, "high": high, "levels": levels}
     records = ph_experiment(lengths, noise, seed, **options)  # type: ignore[arg-type]  # options of several types
     for path, record in zip(paths, records, strict=True):
@@ -55,5 +52,5 @@ def simulate_plant(
     if as_json:
         print_json({"files": [str(p) for p in paths], "samples": lengths, "seed": seed, "noise": noise})
         return
-    for path, length in zip(paths, lengths, strict=True):
-        console().print(f"{path}: {length} samples, columns time (s), q3 (mL/s), pH", markup=False)
+    columns = "columns time (s), q3 (mL/s), pH"
+    print_lines(f"{path}: {length} samples, {columns}" for path, length in zip(paths, lengths, strict=True))

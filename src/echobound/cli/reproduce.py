@@ -7,19 +7,15 @@ from typing import Annotated
 
 import typer
 
-from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
 from echobound.cli.identify import new_folder
+from echobound.cli.options import ComputingOptions
 from echobound.cli.terminal import AsJson, Quiet, console, numbers, print_json, progress
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: echobound reproduce --orders 10,50,200")(reproduce)
+__all__ = ["reproduce"]
 
 
 def reproduce(
+    computing: ComputingOptions,
     orders: Annotated[
         str | None, typer.Option(help="Orders, separated by commas; the paper's 21 if not given.")
     ] = None,
@@ -27,34 +23,27 @@ def reproduce(
     fresh: Annotated[int, typer.Option(help="Fresh networks of each order to test with.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the networks.")] = 0,
     data_seed: Annotated[
-        int | None, typer.Option(help="Seed of the data; by default chosen on the data alone, see the output.")
+        int | None, typer.Option(help="Seed of the data; if not given, a rule chooses it that looks at the data alone.")
     ] = None,
-    workers: Workers = None,
-    device: Device = "cpu",
-    engine: EngineName = "threads",
-    scheduler: Scheduler = None,
     run: Annotated[Path | None, typer.Option("--run", help="Folder to write to.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Repeat the paper's experiment: 21 orders, 645 networks each, tested by 500 fresh ones.
 
-    Writes the table beside the paper's, every network's scores as CSV, and the paper's figures as PNG and SVG.
+    Writes the table beside the paper's, the scores of every network as CSV, and the paper's figures as PNG and SVG.
     """
     from echobound.reproduce import PAPER_ORDERS, reproduce_paper
 
-    chosen = list(PAPER_ORDERS) if orders is None else numbers(orders, "--orders")
-    with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
+    with progress("networks", quiet) as show:
         outcome = reproduce_paper(
-            chosen,
+            PAPER_ORDERS if orders is None else numbers(orders, "--orders"),
             networks=networks,
             fresh=fresh,
             seed=seed,
             data_seed=data_seed,
-            workers=workers,
-            kernel=device,
-            engine=crew,
             folder=new_folder("reproduce") if run is None else run,
+            computing=computing,
             on_progress=show,
         )
     if as_json:
