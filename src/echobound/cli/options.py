@@ -1,7 +1,7 @@
 """Options made from the fields of a dataclass: `Plan`, `Computing`, `Reading`.
 
-A command takes such an object as a parameter that is marked with `Options`. `with_options` puts an option for each field
-in its place, with the field's help and default, and calls the command with the object. So a new setting is a field, and
+A command takes such an object as a parameter that is marked with `Options`. `with_options` replaces it by an option for
+each field, with the field's help and default, and calls the command with the object. So a new setting is a field, and
 no command has to be changed for it.
 """
 
