@@ -176,7 +176,7 @@ def test_hold_out_leaves_100_samples_for_the_washout_by_default():
         (record(50), record(50), {"washout": -1}, InputError, "washout"),
         (record(50), Record(u=np.arange(50.0), y=np.ones(50)), {"washout": 5}, DataError, "FIT is undefined"),
         (record(50), record(50, output_names=("z",)), {"washout": 5}, DataError, "same channels"),
-        (record(50), record(50, sampling_time=2.0), {"washout": 5}, DataError, "one sampling time"),
+        (record(50), record(50, sampling_time=2.0), {"washout": 5}, DataError, "the same sampling time"),
         ([], record(50), {"washout": 5}, DataError, "training data must be a Record"),
         (record(50), [], {"washout": 5}, DataError, "validation data must be a Record"),
         (record(50), record(50), {"washout": 5, "scores": ()}, InputError, "needs a score"),

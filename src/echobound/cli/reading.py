@@ -79,8 +79,10 @@ class Reading:
         self, table: Table, inputs: Sequence[str], outputs: Sequence[str] | None, shortest: int
     ) -> tuple[Record, ...]:
         """The records of a table; for a simulation, outputs may be None."""
-        options = self._options(leave_out=("inputs", "outputs", "sheet"))
-        return table.records(inputs, outputs, shortest=shortest, **options)
+        from echobound.data import Reading as Sampling
+
+        sampling = Sampling(shortest=shortest, **self._options(leave_out=("inputs", "outputs", "sheet")))
+        return table.records(inputs, outputs, sampling)
 
     def _options(self, leave_out: tuple[str, ...]) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in leave_out}

@@ -39,7 +39,7 @@ class EchoStateRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # ty
     ridge
         Relative ridge of the least squares.
     washout
-        Samples at the start of each experiment that are not trained on; a tenth of the shortest one, at most 100, if
+        Samples at the start of each experiment that are not trained on; a fifth of the shortest one, at most 100, if
         not given.
     random_state, draw
         They name the network: draw number `draw` of this seed.
