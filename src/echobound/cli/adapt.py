@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from echobound.cli.reading import ColumnsOfRun
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.show import print_facts
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner, words
-
-if TYPE_CHECKING:
-    from echobound.data import Record
-    from echobound.network import EchoStateNetwork
+from echobound.data import Record
+from echobound.kernels import compiled_dynamics
+from echobound.network import Adaptation, EchoStateNetwork, respond
+from echobound.runs import RunFolder
+from echobound.scores import summary
 
 __all__ = ["adapt"]
 
@@ -42,9 +44,6 @@ def adapt(
     The reservoir stays as it is. Once the prediction errors show that the plant has changed, older data count for
     little. The certificate does not cover the adapted model; `renew` certifies on new data.
     """
-    from echobound.network import Adaptation
-    from echobound.runs import RunFolder
-
     folder = RunFolder(run)
     model, training = stored_model(folder), folder.experiments.training
     records = reading.read_like(training[0], data)
@@ -79,12 +78,6 @@ def adapt(
 
 def _scores(model: EchoStateNetwork, tests: list[Record]) -> dict[str, Any]:
     """FIT and RMSE of the free run over all test records."""
-    import numpy as np
-
-    from echobound.kernels import compiled_dynamics
-    from echobound.network import respond
-    from echobound.scores import summary
-
     pairs = respond(model, tests, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return summary(measured, simulated, model.output_names)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import echobound
+from echobound.audit import Audit
 from echobound.cli.options import ComputingOptions
 from echobound.cli.reading import ColumnsOfRun, Reading
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress, words
+from echobound.data import Record
 from echobound.errors import InputError
-
-if TYPE_CHECKING:
-    from echobound.audit import Audit
-    from echobound.data import Record
+from echobound.plan import DescribedLaw
+from echobound.runs import RunFolder
+from echobound.runs.faults import Faults
 
 __all__ = ["audit"]
 
@@ -45,12 +47,10 @@ def audit(
 
     Exits with code 1 if anything was found.
     """
-    from echobound.audit import audit as run_audit
-
     files = [file for part in data or () for file in words(part)]
     originals = _originals(run, files, reading) if files else None
     with progress("networks trained again", quiet) as show:
-        outcome = run_audit(
+        outcome = echobound.audit(
             run,
             data=originals,
             everything=everything,
@@ -69,10 +69,6 @@ def audit(
 
 def _originals(run: Path, files: list[str], reading: Reading) -> list[Record] | None:
     """The original files, read with the names and the sampling time of the run where none are given."""
-    from echobound.plan import DescribedLaw
-    from echobound.runs import RunFolder
-    from echobound.runs.faults import Faults
-
     folder = RunFolder(run, Faults(run, collect=True))  # where plan or data cannot be read, the audit says so
     plan = folder.faults.attempt("plan.json", lambda: folder.plan)
     if plan is not None and isinstance(plan.law[0], DescribedLaw):

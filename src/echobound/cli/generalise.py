@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+import echobound
 from echobound.cli.reading import ColumnsOfRun
 from echobound.cli.runs import Run
 from echobound.cli.show import print_facts, second_facts
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner
+from echobound.runs import RunFolder
 
 __all__ = ["generalise"]
 
@@ -42,15 +44,12 @@ def generalise(
     command gives the same answer again, another one on the same data is refused. The second certificate is written to
     the run folder and appears on its page.
     """
-    from echobound.generalise import generalise as run_generalise
-    from echobound.runs import RunFolder
-
     records, folder = None, RunFolder(run)
     if data:
         _ = folder.certificate  # no file is read for a folder that is no run, or for a run that is not finished
         records = reading.read_like(folder.experiments.training[0], data)
     with spinner("running the models over the test data", quiet):
-        second = run_generalise(
+        second = echobound.generalise(
             run,
             records,
             criterion=criterion,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import echobound
 from echobound.cli.options import ComputingOptions, Options
 from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
 from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
+from echobound.identify import Identification
 from echobound.plan import Plan
-
-if TYPE_CHECKING:
-    from echobound.identify import Identification
+from echobound.plants import ph_experiment
 
 __all__ = ["PANEL", "RunDir", "demo", "finish", "identify", "new_folder"]
 
@@ -41,13 +41,10 @@ def demo(
     The data and the settings are those of the paper: 5000 training and 3000 validation samples with noise of
     0.05 pH, networks of 200 states, epsilon = 0.05 and beta = 1e-7, hence 645 networks by the explicit bound.
     """
-    from echobound.identify import identify as run_identify
-    from echobound.plants import ph_experiment
-
     training, validation = ph_experiment()
     folder = new_folder("demo") if run is None else run
     with progress("networks", quiet) as show:
-        result = run_identify(training, validation, plan=plan, computing=computing, run=folder, on_progress=show)
+        result = echobound.identify(training, validation, plan=plan, computing=computing, run=folder, on_progress=show)
     finish(result, as_json, [f"data: pH plant, {len(training)} training and {len(validation)} validation samples"])
 
 
@@ -72,8 +69,6 @@ def identify(
     data, the scores of every network, the model, the certificate and a page. The same command resumes an interrupted
     run.
     """
-    from echobound.identify import identify as run_identify
-
     # Pieces between gaps that are shorter than the washout are useless; whole files may be as short as the data allow.
     shortest = plan.washout + 1 if plan.washout is not None else 101 if reading.missing == "split" else 2
     training, picking, testing = (
@@ -81,7 +76,7 @@ def identify(
     )
     assert training is not None
     with progress("networks", quiet) as show:
-        result = run_identify(
+        result = echobound.identify(
             training,
             picking,
             test=testing or (),

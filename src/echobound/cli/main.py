@@ -63,7 +63,7 @@ def _options(
         print(context.get_help())
 
 
-# In the order of the overview, each with an example. A command imports what is slow when it runs, not before.
+# In the order of the overview, each with an example.
 COMMANDS: dict[Callable[..., None], str] = {
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, console, print_json, print_lines, words
+from echobound.report import write_figures, write_page
+from echobound.runs import RunFolder
 
 __all__ = ["figures", "report"]
 
@@ -22,19 +25,13 @@ def report(
 
     Every run folder has its page already; this writes it anew after an update, or for a folder that came without one.
     """
-    from echobound.report import write_page
-    from echobound.runs import RunFolder
-
     page = write_page(RunFolder(run))
     if as_json:
         print_json({"run": str(run), "page": str(page), "bytes": page.stat().st_size})
     else:
         print_lines([str(page)])
-    if open_page:
-        import webbrowser
-
-        if not webbrowser.open(page.resolve().as_uri()):
-            console(error=True).print(f"no browser was found: open {page} in yours", markup=False)
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        console(error=True).print(f"no browser was found: open {page} in yours", markup=False)
 
 
 def figures(
@@ -46,8 +43,6 @@ def figures(
     as_json: AsJson = False,
 ) -> None:
     """Write the figures of a run for a paper: vector graphics in one style, with a unit on every axis."""
-    from echobound.report import write_figures
-
     files = [str(path) for path in write_figures(run, run / "figures" if output is None else output, words(kinds))]
     if as_json:
         print_json({"run": str(run), "figures": files})

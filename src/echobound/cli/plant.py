@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from echobound.cli.terminal import AsJson, numbers, print_json, print_lines, words
 from echobound.errors import InputError
+from echobound.files import write_whole
+from echobound.plants import ph_experiment
 
 __all__ = ["simulate_plant"]
 
@@ -30,11 +33,6 @@ def simulate_plant(
 
     Columns: time (s), q3 (mL/s), pH.
     """
-    import numpy as np
-
-    from echobound.files import write_whole
-    from echobound.plants import ph_experiment
-
     paths = [Path(word) for word in words(output)]
     lengths = numbers(samples, "--samples")
     if len(lengths) == 1:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from echobound.cli.options import Options
+from echobound.data import Reading as Sampling
+from echobound.data import Record, Table, read_records
 from echobound.plan.plan import setting
-
-if TYPE_CHECKING:
-    from echobound.data import Record, Table
 
 __all__ = ["ColumnsOfRun", "ColumnsRequired", "Reading", "TestFiles", "ValidationFiles"]
 
@@ -53,8 +51,6 @@ class Reading:
 
     def read(self, files: Sequence[str], shortest: int = 2) -> list[Record]:
         """The records of files; with ``missing="split"`` there may be more of them than files."""
-        from echobound.data import read_records
-
         options = self._options(leave_out=("inputs", "outputs"))
         return list(read_records(list(files), self.inputs, self.outputs, shortest=shortest, **options))
 
@@ -69,18 +65,10 @@ class Reading:
         )
         return complete.read(files)
 
-    def table(self, path: Path) -> Table:
-        """The table in a file."""
-        from echobound.data import read_table
-
-        return read_table(path, self.sheet)
-
     def records_of(
         self, table: Table, inputs: Sequence[str], outputs: Sequence[str] | None, shortest: int
     ) -> tuple[Record, ...]:
         """The records of a table; for a simulation, outputs may be None."""
-        from echobound.data import Reading as Sampling
-
         sampling = Sampling(shortest=shortest, **self._options(leave_out=("inputs", "outputs", "sheet")))
         return table.records(inputs, outputs, sampling)
 

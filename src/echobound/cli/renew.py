@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+import echobound
 from echobound.cli.identify import PANEL, RunDir, finish
 from echobound.cli.options import ComputingOptions, Options
 from echobound.cli.reading import ColumnsOfRun, TestFiles, ValidationFiles
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, progress, words
 from echobound.plan import Plan
+from echobound.runs import RunFolder
 
 __all__ = ["renew"]
 
@@ -55,14 +57,11 @@ def renew(
     if the new data depend on the network in use (a loop closed through it): then identify with another seed. To renew
     once more, give the folder of the latest renewal.
     """
-    from echobound.renew import renew as run_renew
-    from echobound.runs import RunFolder
-
     folder = RunFolder(run)
     _ = folder.certificate  # no file is read for a folder that is no run, or for a run that is not finished
     like = folder.experiments.training[0]
     with progress("networks", quiet) as show:
-        result = run_renew(
+        result = echobound.renew(
             run,
             reading.read_like(like, data),
             reading.read_like(like, words(validation)) if validation else None,

@@ -10,6 +10,7 @@ import typer
 from echobound.cli.identify import new_folder
 from echobound.cli.options import ComputingOptions
 from echobound.cli.terminal import AsJson, Quiet, console, numbers, print_json, progress
+from echobound.reproduce import PAPER_ORDERS, reproduce_paper
 
 __all__ = ["reproduce"]
 
@@ -33,8 +34,6 @@ def reproduce(
 
     Writes the table beside the paper's, the scores of every network as CSV, and the paper's figures as PNG and SVG.
     """
-    from echobound.reproduce import PAPER_ORDERS, reproduce_paper
-
     with progress("networks", quiet) as show:
         outcome = reproduce_paper(
             PAPER_ORDERS if orders is None else numbers(orders, "--orders"),

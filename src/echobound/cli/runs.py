@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import echobound
 from echobound.cli.options import ComputingOptions
 from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress
 from echobound.errors import RunError
-
-if TYPE_CHECKING:
-    from echobound.network import EchoStateNetwork
-    from echobound.runs import RunFolder
+from echobound.network import EchoStateNetwork
+from echobound.plan import DescribedLaw
+from echobound.runs import RunFolder
+from echobound.runs.ranks import ranks_and_quantiles
+from echobound.runs.verification import verification_of
 
 __all__ = ["Run", "show", "stored_model", "verify"]
 
@@ -24,8 +26,6 @@ IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the c
 
 def stored_model(folder: RunFolder) -> EchoStateNetwork:
     """The picked network of a run; one that stores none is refused with the reason."""
-    from echobound.plan import DescribedLaw
-
     law = folder.plan.law[0]
     if isinstance(law, DescribedLaw):
         raise RunError(
@@ -50,10 +50,8 @@ def verify(
 
     Exits with code 1 if the theory gives so many violations a probability below 1 in 10,000.
     """
-    from echobound.verify import verify as run_verify
-
     with progress("fresh networks", quiet) as tell:
-        outcome = run_verify(run, fresh, computing=computing, on_progress=tell)
+        outcome = echobound.verify(run, fresh, computing=computing, on_progress=tell)
     if as_json:
         print_json(outcome)
     else:
@@ -73,11 +71,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the certificate of a run, after deriving every number of it again from the ledger."""
-    from echobound.network import EchoStateNetwork
-    from echobound.runs import RunFolder
-    from echobound.runs.ranks import ranks_and_quantiles
-    from echobound.runs.verification import verification_of
-
     folder = RunFolder(run)
     certificate, models = folder.certificate, folder.models
     content: dict[str, Any] = {"run": str(run), "certificate": certificate.to_dict()}

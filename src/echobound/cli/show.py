@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from echobound.arrays import Scores
 from echobound.cli.terminal import console
+from echobound.network import Committee
+from echobound.report.panels import ScorePanel, histogram
+from echobound.runs.scoring import NOT_COVERED
+from echobound.scenario import Certificate
 from echobound.scenario.words import titled, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from echobound.network import Committee
-    from echobound.scenario import Certificate
 
 __all__ = ["committee_facts", "print_facts", "print_result", "second_facts"]
 
@@ -36,14 +35,12 @@ STATEMENTS = {
 
 def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
-    from echobound.runs.scoring import NOT_COVERED
-
     origins = [member.origin for member in committee.members]
     members = [certificate.position(origin["family"], origin["index"]) for origin in origins]
     return {"members": members, "statement": NOT_COVERED}
 
 
-def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> None:
+def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
@@ -88,11 +85,9 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     out.print(table)
 
 
-def _distribution(certificate: Mapping[str, Any], scores: NDArray[np.float64], width: int, *, unicode: bool) -> Text:
+def _distribution(certificate: Mapping[str, Any], scores: Scores, width: int, *, unicode: bool) -> Text:
     """The scores as a small histogram, the best of them marked at its end."""
     from rich.text import Text
-
-    from echobound.report.panels import ScorePanel, histogram
 
     best = certificate["threshold"]
     panel = ScorePanel(
@@ -170,7 +165,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", content["verification"]["worst"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
-    if certificate["winner"] is not None:
+    if content.get("stability"):
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")

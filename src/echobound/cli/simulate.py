@@ -7,7 +7,7 @@ import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,11 +15,13 @@ from echobound.cli.options import Options
 from echobound.cli.reading import PANEL, Reading
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json
+from echobound.data import Record, read_table
 from echobound.errors import InputError
-
-if TYPE_CHECKING:
-    from echobound.data import Record
-    from echobound.network import Committee, EchoStateNetwork, Simulation
+from echobound.files import write_whole
+from echobound.kernels import compiled_dynamics
+from echobound.network import Committee, EchoStateNetwork, Simulation
+from echobound.runs import RunFolder
+from echobound.scores import summary
 
 __all__ = ["simulate"]
 
@@ -58,8 +60,6 @@ def simulate(
     If a file has the output columns too, they are fed back during the washout, and FIT and RMSE are reported.
     Otherwise the simulation starts from the training mean of the outputs. The output says which of the two was done.
     """
-    from echobound.files import write_whole
-
     model = _model(run, committee, model_file)
     runs = [_simulated(model, *found) for path in data for found in _records(model, path, reading, from_mean)]
     text = io.StringIO()
@@ -109,9 +109,6 @@ class _Run:
 
 
 def _model(run: Path, committee: bool, model_file: Path | None) -> EchoStateNetwork | Committee:
-    from echobound.network import EchoStateNetwork
-    from echobound.runs import RunFolder
-
     folder = RunFolder(run)
     _ = folder.plan  # says that this is no run folder
     if committee and model_file is not None:
@@ -128,7 +125,7 @@ def _records(
     model: EchoStateNetwork | Committee, path: Path, reading: Reading, from_mean: bool
 ) -> list[tuple[Record, bool]]:
     """The experiments of a file, and whether their outputs were measured; they must suit the model."""
-    table = reading.table(path)
+    table = read_table(path, reading.sheet)
     wanted = reading.outputs or [name for name in model.output_names if name in table.columns]
     if reading.outputs and len(wanted) != len(model.output_names):
         raise InputError(
@@ -148,9 +145,6 @@ def _records(
 
 
 def _simulated(model: EchoStateNetwork | Committee, record: Record, measured: bool) -> _Run:
-    from echobound.kernels import compiled_dynamics
-    from echobound.scores import summary
-
     done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
     return _Run(record.name, done, scores)

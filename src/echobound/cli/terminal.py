@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from echobound.campaign.interrupt import Interrupted
 from echobound.files import jsonable
+from echobound.runs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from echobound.runs.progress import Progress
 
 __all__ = [
     "AsJson",
@@ -118,12 +118,8 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | No
                 yield show
         else:
             yield lines(what)
-    except KeyboardInterrupt as interrupt:
-        from echobound.campaign.interrupt import Interrupted
-
-        if isinstance(interrupt, Interrupted):
-            stop(str(interrupt), interrupt.code)
-        raise
+    except Interrupted as interrupt:
+        stop(str(interrupt), interrupt.code)
 
 
 @contextmanager

@@ -6,16 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, bar, lines, print_json, status_line
-
-if TYPE_CHECKING:
-    from echobound.runs.progress import Progress
-    from echobound.runs.status import CampaignStatus
+from echobound.runs.progress import Progress
+from echobound.runs.status import CampaignStatus, status_of
 
 __all__ = ["watch"]
 
@@ -31,8 +29,6 @@ def watch(
     It only reads the ledger, so it can be started and stopped (Ctrl-C) at any time, on the machine where the campaign
     was started. It ends with the campaign. With --json it looks once.
     """
-    from echobound.runs.status import status_of
-
     status = status_of(run)
     if as_json:
         print_json(_json(run, status))
@@ -47,8 +43,6 @@ def watch(
 
 
 def _follow(run: Path, status: CampaignStatus, show: Callable[[Progress], None], every: float) -> CampaignStatus:
-    from echobound.runs.status import status_of
-
     while status.running:
         if status.progress is not None:
             show(status.progress)
