@@ -7,7 +7,7 @@
 # %%
 import numpy as np
 
-from echobound import LogUniform, Record, ReservoirLaw, Score, Uniform, identify, register_score
+from echobound import LeastSquares, LogUniform, Record, ReservoirLaw, Score, Uniform, identify, register_score
 from echobound.plants import gaussian, multilevel
 
 
@@ -57,7 +57,7 @@ law = ReservoirLaw(
     leak=LogUniform(0.1, 1.0),
     bias_scale=0.3,
     constant=True,
-    ridges=(1e-8, 1e-6),
+    training=LeastSquares(ridges=(1e-8, 1e-6)),
     name="tanks",
 )
 

@@ -60,7 +60,7 @@ def test_a_slow_start_is_forgotten():
 
 def test_a_kernel_has_its_own_size_and_the_caller_the_last_word():
     class Device:
-        name, block = "device", 4096
+        name, batch = "device", 4096
 
     assert len(Batches(iter(range(10_000)), 10_000, kernel=Device()).cut(workers=8)) == 4096
     assert len(Batches(iter(range(10_000)), 10_000, 7, Device()).cut(workers=8)) == 7

@@ -12,7 +12,8 @@ from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DataError, InputError
 from echobound.kernels import Fold, Problem, Segment, blocks_in_turn, hold_out
-from echobound.network import ReservoirLaw, draw_reservoir, paper
+from echobound.kernels.training import final_fit
+from echobound.network import LeastSquares, ReservoirLaw, draw_reservoir, paper
 from echobound.scores import get_score
 
 SCORES = (get_score("fit"),)
@@ -29,8 +30,8 @@ def noisy(records, folds, amount, **more):
 
 
 def fed_back(problem, index, fold=0, kind="minmax"):
-    hyper = problem.law.settle(problem.key(index))
-    return problem.fed_back(index, hyper, problem.scaled(fold, kind))
+    data = problem.scaled(fold, kind)
+    return problem.draw(index).fed_back([y for _, y in data.training], data.output_spread)
 
 
 def documented_units(problem, index, count):
@@ -337,9 +338,10 @@ def test_blocks_that_cannot_be(change, match):
 
 
 def test_a_refit_is_on_everything_with_one_ridge():
-    problem = blocks_in_turn([record(50), record(70)], 2, law=paper(5), scores=SCORES, washout=5, seed=4)
-    whole = problem.refitted(1e-6)
-    assert whole.law == dataclasses.replace(paper(5), ridges=(1e-6,))
+    law = dataclasses.replace(paper(5), training=LeastSquares((1e-8, 1e-6)))
+    problem = blocks_in_turn([record(50), record(70)], 2, law=law, scores=SCORES, washout=5, seed=4)
+    whole = final_fit(problem, 1)
+    assert whole.law == dataclasses.replace(paper(5), training=LeastSquares((1e-6,)))
     [fold] = whole.folds
     assert fold.training == (Segment(0, 0, 50, 5), Segment(1, 0, 70, 5))
     assert (whole.seed, whole.stream, whole.family) == (4, problem.stream, problem.family)

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from echobound.data import Record, as_records
+from echobound.data import as_records
 from echobound.errors import InputError
-from echobound.network import Simulation
+from echobound.network import Model
 from echobound.scores import summary
 
-__all__ = ["Model", "compare"]
-
-
-class Model(Protocol):
-    """What can be compared: a network of echobound, or any object that simulates and predicts like one."""
-
-    @property
-    def washout(self) -> int:
-        """Samples at the start during which measured outputs are fed back."""
-        ...
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        ...
-
-    def simulate(self, inputs: Record, *, washout: int | None = None) -> Simulation:
-        """Simulate a free run."""
-        ...
-
-    def predict(self, record: Record, horizon: int = 1, washout: int | None = None) -> Simulation:
-        """Predict `horizon` samples ahead."""
-        ...
+__all__ = ["compare"]
 
 
 def compare(

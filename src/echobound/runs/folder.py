@@ -292,7 +292,9 @@ class RunFolder:
         rows, plan = self.rows(SEARCH), self.plan
         stated = None
         if plan.at_will and self.has("certificate.json"):
-            networks = (self.faults.attempt("certificate.json", lambda: self.json("certificate.json")) or {}).get("networks")
+            networks = (self.faults.attempt("certificate.json", lambda: self.json("certificate.json")) or {}).get(
+                "networks"
+            )
             stated = networks if isinstance(networks, int) else None
         complete = [self._require_complete(number, part, stated) for number, part in enumerate(by_family(plan, rows))]
         found = search_rows(plan, rows[rows["index"] >= 0], stated)
@@ -332,7 +334,9 @@ class RunFolder:
         parts = by_family(self.plan, rows)
         if not self.has("verification.json"):
             if len(rows):
-                self.faults.notes.append(f"{len(rows)} fresh networks are in the ledger, but no verification counts them")
+                self.faults.notes.append(
+                    f"{len(rows)} fresh networks are in the ledger, but no verification counts them"
+                )
             return rows[:0]
         stored = self.faults.attempt("verification.json", lambda: self.json("verification.json")) or {}
         count, most = stored.get("fresh"), min(len(part) for part in parts)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Rows
-from echobound.runs.lock import lock
-from echobound.runs.progress import Progress
-from echobound.runs.provenance import Place
 from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest
 from echobound.kernels.base import Status, row_dtype
+from echobound.runs.lock import lock
+from echobound.runs.progress import Progress
+from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
 __all__ = ["Ledger", "look", "rows_digest"]
