@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from echobound.draws import SEARCH
 from echobound.errors import InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
@@ -34,7 +33,7 @@ def test_orders_are_families_of_their_own(tmp_path):
     alone = reproduce_paper([8], networks=20, fresh=10, data_seed=0, folder=tmp_path / "alone")
     assert both.orders[1] == alone.orders[0]
     data = paper_data(0)
-    problem = hold_out(data.training, data.validation, law=paper(8), scores=[get_score("fit")]).on(SEARCH, family=8)
+    problem = hold_out(data.training, data.validation, law=paper(8), scores=[get_score("fit")]).of_family(8, paper(8))
     assert get_kernel("cpu").evaluate(problem, range(20))["scores"].max() == both.orders[1].best_fit
     text = both.text()
     assert "Violations in all" in text

@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from echobound.arrays import Rows
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
-from echobound.estimators.description import content_of, law_of
+from echobound.estimators.description import digest_of, law_of
 from echobound.estimators.random_states import with_states
-from echobound.files import digest
 from echobound.kernels.base import Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Fold, Segment
@@ -58,8 +56,10 @@ class EstimatorCandidates(Candidates):
         ``scorer(estimator, X, y)``, larger is better, and its name.
     training, held
         Rows to fit to and rows to score on: ``(X,)`` or ``(X, y)``.
+    data
+        Digest of all rows.
     seed, stream
-        They name a draw together with its index.
+        Together with its index, they name a draw.
     """
 
     code = "scikit-learn"
@@ -74,21 +74,14 @@ class EstimatorCandidates(Candidates):
         score: str,
         training: tuple[Any, ...],
         held: tuple[Any, ...],
+        data: str,
         seed: int,
         stream: int = SEARCH,
     ) -> None:
         self.estimator, self.drawn, self.scorer = estimator, drawn, scorer
-        self.training, self.held = training, held
+        self.training, self.held, self.data = training, held, data
         self.seed, self.stream = seed, stream
         self.measures = (Score(score, max, "max"),)
-
-    @cached_property
-    def data(self) -> str:
-        """Digest of the data."""
-        return self._digest()
-
-    def _digest(self) -> str:
-        return digest([[content_of(part) for part in side] for side in (self.training, self.held)])
 
     def describe(self) -> Mapping[str, Any]:
         """Class, parameters and versions of the estimator."""
@@ -96,8 +89,8 @@ class EstimatorCandidates(Candidates):
 
     def on(self, stream: int) -> EstimatorCandidates:
         """The draws of another stream."""
-        more = (self.scorer, self.measures[0].name, self.training, self.held, self.seed, stream)
-        return EstimatorCandidates(self.estimator, self.drawn, *more)
+        score, rows = (self.scorer, self.measures[0].name), (self.training, self.held, self.data)
+        return EstimatorCandidates(self.estimator, self.drawn, *score, *rows, self.seed, stream)
 
     def make(self, index: int) -> Made:
         """One draw, fitted."""
@@ -128,7 +121,7 @@ class EstimatorCandidates(Candidates):
 
     def require_reproducible(self, ledger: Ledger) -> None:
         """Make the first draw twice, or once if the ledger has it: the result must be the same, and nothing else change."""
-        before, data = _global_state(), self._digest()
+        before, data = _global_state(), digest_of(self.training, self.held)
         first, _ = self._row(0)
         other, between = ledger.rows(indices=range(1)), _global_state()
         if not len(other):
@@ -139,7 +132,7 @@ class EstimatorCandidates(Candidates):
                     "this estimator draws from the global generator of NumPy or Python, not from its random_state alone:"
                     " give a random_state to every part that takes one, such as a shuffling splitter"
                 )
-        if self._digest() != data:
+        if digest_of(self.training, self.held) != data:
             raise InputError(
                 "this estimator changes the data in place, so that a draw would see what another left: let it copy them"
                 " (copy=True, copy_X=True)"
@@ -158,11 +151,10 @@ class EstimatorCandidates(Candidates):
             )
 
     def packed(self) -> bytes:
-        """As bytes for another process; functions and classes may be defined anywhere."""
-        from joblib.externals import cloudpickle
+        """As bytes for another process; functions and classes may be defined anywhere, in a notebook too."""
+        import joblib
 
-        packed: bytes = cloudpickle.dumps(self)
-        return packed
+        return pickle.dumps(joblib.wrap_non_picklable_objects(self, keep_wrapper=False))
 
 
 def _global_state() -> bytes:

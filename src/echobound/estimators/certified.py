@@ -18,7 +18,7 @@ from echobound.campaign import Computing, run_search
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.candidates import EstimatorCandidates, HeldOutRows
-from echobound.estimators.description import law_of, shown
+from echobound.estimators.description import digest_of, law_of, shown
 from echobound.estimators.experiments import seed_of
 from echobound.estimators.network_search import best_of, results_of
 from echobound.estimators.parameters import REQUIRED, plan_defaults, with_parameters
@@ -120,12 +120,13 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         seed, name = seed_of(self.random_state), "score" if self.scoring is None else _name(self.scoring)
         draw_key(seed, SEARCH, 0, 0)  # a seed that cannot name a draw is refused: within a draw it would be a failure
         scorer = check_scoring(self.estimator, scoring=self.scoring)
-        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, seed)
+        data = digest_of(_given(X, y))  # of all rows: how they are split stands in the plan by itself
+        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, data, seed)
 
         # Everything is settled before the first draw.
         settings = {name: getattr(self, name) for name in SETTINGS}
         asked = Plan(law=law_of(self.estimator, drawn), scores=candidates.measures, committee=0, seed=seed, **settings)
-        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), candidates.data)
+        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data)
         plan = asked.settle(rows)
 
         with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
@@ -227,8 +228,11 @@ def _computing(n_jobs: int | None) -> Computing:
 
     workers = int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
-    if workers == 1 or backend.supports_sharedmem:
+    if workers == 1 or getattr(backend, "supports_sharedmem", False):  # threads, by joblib's own word
         return Computing(workers=workers)
+    if client := getattr(backend, "client", None):  # joblib's backend for Dask
+        return Computing(workers=workers, engine=client.get_executor())
+    # Not our own processes: joblib's start without running the user's script again, guarded or not.
     from joblib.externals.loky import get_reusable_executor
 
     return Computing(workers=workers, engine=get_reusable_executor(max_workers=workers))
