@@ -1,4 +1,4 @@
-"""The commands on a run of `CertifiedSearch`, which stores plan, ledger, certificate and page, but no data or models."""
+"""The commands on a run of `CertifiedSearch`: it stores plan, ledger, certificate and page, but no data or models."""
 
 import json
 
@@ -44,15 +44,16 @@ def test_watch_and_audit(desk):
     assert echobound("watch", "mlp", cwd=desk).stdout.startswith("mlp: 8/8, ")
     done = echobound("audit", "mlp", cwd=desk)
     assert done.stdout.startswith("Nothing was found.")
-    assert "note: nothing was drawn again: this run stores neither its data nor what it drew from" in done.stdout
+    assert "note: nothing was drawn again, since this run stores neither its data nor what it drew" in done.stdout
+    assert "probability" not in done.stdout, "nothing was sampled"
     assert "does not store its data" in refused("audit", "mlp", "--data", "plant.csv", cwd=desk)
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["verify", "mlp", "--fresh", "3"], "neither they nor their data are stored"),
-        (["simulate", "mlp", "plant.csv"], "mlp has no stored model"),
+        (["verify", "mlp", "--fresh", "3"], "stores neither its data nor what it drew (MLPRegressor)"),
+        (["simulate", "mlp", "plant.csv"], "no stored model: of what it drew (MLPRegressor)"),
         (["adapt", "mlp", "plant.csv", "--output", "adapted.npz"], "mlp has no stored model"),
         (["generalise", "mlp", "plant.csv"], "mlp does not hold its data"),
         (["renew", "mlp", "plant.csv", "--open-loop"], "mlp does not hold its data"),

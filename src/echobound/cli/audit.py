@@ -15,7 +15,6 @@ from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress, words
 from echobound.data import Record
 from echobound.errors import InputError
-from echobound.plan import DescribedLaw
 from echobound.runs import RunFolder
 from echobound.runs.faults import Faults
 
@@ -70,8 +69,7 @@ def audit(
 def _originals(run: Path, files: list[str], reading: Reading) -> list[Record] | None:
     """The original files, read with the names and the sampling time of the run where none are given."""
     folder = RunFolder(run, Faults(run, collect=True))  # where plan or data cannot be read, the audit says so
-    plan = folder.faults.attempt("plan.json", lambda: folder.plan)
-    if plan is not None and isinstance(plan.law[0], DescribedLaw):
+    if folder.faults.attempt("plan.json", lambda: folder.stores_data) is False:
         raise InputError(
             f"{run} does not store its data, so there is nothing to compare with the files: leave out --data"
         )
@@ -84,7 +82,7 @@ def _print(outcome: Audit) -> None:
     print_lines([outcome.statement], style="bold" if outcome.passed else "bold red")
     print_lines(f"sensitive: {sentence}" for sentence in outcome.sensitive)
     print_lines(f"note: {note}" for note in outcome.notes)
-    if not outcome.detection:
+    if not outcome.retrained:
         return
     sampled = outcome.retrained - outcome.claimed
     others = f"{sampled} of {outcome.others} others (chosen with --seed {outcome.seed})"

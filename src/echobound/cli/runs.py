@@ -13,7 +13,6 @@ from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress
 from echobound.errors import RunError
 from echobound.network import EchoStateNetwork
-from echobound.plan import DescribedLaw
 from echobound.runs import RunFolder
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
@@ -26,11 +25,10 @@ IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the c
 
 def stored_model(folder: RunFolder) -> EchoStateNetwork:
     """The picked network of a run; one that stores none is refused with the reason."""
-    law = folder.plan.law[0]
-    if isinstance(law, DescribedLaw):
+    if not folder.stores_data:
         raise RunError(
-            f"{folder.path} has no stored model: it drew candidates of the kind {law.name!r}, of which only the scores"
-            " are stored; use the best one in Python, where it was drawn"
+            f"{folder.path} has no stored model: of what it drew ({folder.plan.law[0].name}) only scores are stored; use"
+            " best_estimator_ of the search in Python"
         )
     if not folder.has("model.npz"):
         raise RunError(f"{folder.path} has no stored model: it is not finished yet, or all its networks diverged")
