@@ -30,12 +30,8 @@ def adapt(
     data: Annotated[list[str], typer.Argument(metavar="FILE", help="New data, in the order of time.")],
     output: Annotated[Path, typer.Option(help="Model file to write.")],
     reading: ColumnsOfRun,
-    forgetting: Annotated[
-        float, typer.Option(help="Weight of the past at each new sample; 1 forgets nothing and looks for no change.")
-    ] = 0.999,
-    test: Annotated[
-        str | None, typer.Option(metavar="FILE,...", help="Files to compare both models on, in free run.")
-    ] = None,
+    forgetting: Annotated[float, typer.Option(help="Weight of the past at each sample; 1 forgets nothing.")] = 0.999,
+    test: Annotated[str | None, typer.Option(help="Files to compare both models on, in free run.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:

@@ -32,9 +32,7 @@ def generalise(
         int | None, typer.Option(help="For one long record: blocks to cut it into. Needs --gap and --mixing.")
     ] = None,
     gap: Annotated[int | None, typer.Option(help="Samples to leave out between two blocks.")] = None,
-    mixing: Annotated[
-        float | None, typer.Option(help="Mixing coefficient over the gap: an assumption, which is not tested.")
-    ] = None,
+    mixing: Annotated[float | None, typer.Option(help="Mixing coefficient over the gap, an assumption.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:

@@ -21,11 +21,9 @@ from echobound.cli.audit import audit
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
 from echobound.cli.options import with_options
-from echobound.cli.pages import figures, report
-from echobound.cli.plant import simulate_plant
+from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
-from echobound.cli.reproduce import reproduce
-from echobound.cli.runs import show, verify
+from echobound.cli.runs import figures, report, show, verify
 from echobound.cli.simulate import simulate
 from echobound.cli.terminal import stop
 from echobound.cli.watch import watch

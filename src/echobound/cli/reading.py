@@ -88,11 +88,6 @@ class Reading:
         return said
 
 
+NAMED = {"inputs": "Input columns, if not named as in the run.", "outputs": "Output columns, likewise."}
 ColumnsRequired = Annotated[Reading, Options(PANEL, required=("inputs", "outputs"))]
-ColumnsOfRun = Annotated[
-    Reading,
-    Options(
-        PANEL,
-        help={name: f"{name[:-1].capitalize()} columns, if not named as in the run." for name in ("inputs", "outputs")},
-    ),
-]
+ColumnsOfRun = Annotated[Reading, Options(PANEL, help=NAMED)]

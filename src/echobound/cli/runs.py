@@ -1,7 +1,8 @@
-"""`verify` and `show`: what a run folder is worth, and what is in it."""
+"""`verify`, `show`, `report` and `figures`: what a run folder is worth, and what is in it."""
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,14 +11,15 @@ import typer
 import echobound
 from echobound.cli.options import ComputingOptions
 from echobound.cli.show import committee_facts, print_result
-from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress
+from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
 from echobound.errors import RunError
 from echobound.network import EchoStateNetwork
+from echobound.report import write_figures, write_page
 from echobound.runs import RunFolder
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 
-__all__ = ["Run", "show", "stored_model", "verify"]
+__all__ = ["Run", "figures", "report", "show", "stored_model", "verify"]
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
@@ -27,8 +29,8 @@ def stored_model(folder: RunFolder) -> EchoStateNetwork:
     """The picked network of a run; one that stores none is refused with the reason."""
     if not folder.stores_data:
         raise RunError(
-            f"{folder.path} has no stored model: of what it drew ({folder.plan.law[0].name}) only scores are stored; use"
-            " best_estimator_ of the search in Python"
+            f"{folder.path} has no stored model: of what it drew ({folder.plan.law[0].name}) only scores are stored:"
+            " use best_estimator_ of the search in Python"
         )
     if not folder.has("model.npz"):
         raise RunError(f"{folder.path} has no stored model: it is not finished yet, or all its networks diverged")
@@ -85,3 +87,35 @@ def show(
         print_json(content)
     else:
         print_result(content, folder.search["scores"][:, 0])
+
+
+def report(
+    run: Run,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the page of a run again, and open it.
+
+    Every run folder has its page already; this writes it anew after an update, or for a folder that came without one.
+    """
+    page = write_page(RunFolder(run))
+    if as_json:
+        print_json({"run": str(run), "page": str(page), "bytes": page.stat().st_size})
+    else:
+        print_lines([str(page)])
+    if open_page and not webbrowser.open(page.resolve().as_uri()):
+        console(error=True).print(f"no browser was found: open {page} in yours", markup=False)
+
+
+def figures(
+    run: Run,
+    output: Annotated[Path | None, typer.Option(help="Folder for the figures; RUN/figures if not given.")] = None,
+    kinds: Annotated[str, typer.Option("--format", help="pdf, svg, png, separated by commas.")] = "pdf,svg",
+    as_json: AsJson = False,
+) -> None:
+    """Write the figures of a run for a paper: vector graphics in one style, with a unit on every axis."""
+    files = [str(path) for path in write_figures(run, run / "figures" if output is None else output, words(kinds))]
+    if as_json:
+        print_json({"run": str(run), "figures": files})
+    else:
+        print_lines(files)

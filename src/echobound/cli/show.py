@@ -189,8 +189,4 @@ def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:
     for role, part in scores.items():
         for name, entry in part["per_output"].items():
-            yield f"{whose}{role}", f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.5g}"
+            yield f"{whose}{role}", f"{name}: FIT {entry['fit']:.5g} %, RMSE {entry['rmse']:.5g}"

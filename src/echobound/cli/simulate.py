@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.options import Options
-from echobound.cli.reading import PANEL, Reading
+from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json
 from echobound.data import Record, read_table
@@ -25,13 +25,7 @@ from echobound.scores import summary
 
 __all__ = ["simulate"]
 
-COLUMNS = Options(
-    PANEL,
-    help={
-        "inputs": "Input columns, if not named as in the run.",
-        "outputs": "Columns of measured outputs to start from, if not named as in the run.",
-    },
-)
+OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
 
 def simulate(
@@ -42,16 +36,14 @@ def simulate(
             metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
         ),
     ],
-    reading: Annotated[Reading, COLUMNS],
+    reading: Annotated[Reading, Options(PANEL, help=NAMED | {"outputs": OUTPUTS})],
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
     ] = False,
     committee: Annotated[
         bool, typer.Option("--committee", help="Simulate the committee of the best networks instead of the picked one.")
     ] = False,
-    model_file: Annotated[
-        Path | None, typer.Option("--model", help="Simulate this saved model instead, such as adapt writes.")
-    ] = None,
+    model_file: Annotated[Path | None, typer.Option("--model", help="A saved model to simulate instead.")] = None,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -116,9 +108,11 @@ def _model(run: Path, committee: bool, model_file: Path | None) -> EchoStateNetw
     if model_file is not None:
         return EchoStateNetwork.load(model_file)
     model = stored_model(folder)
-    if committee and folder.committee is None:
+    if not committee:
+        return model
+    if folder.committee is None:
         raise InputError(f"{run} has no committee: identify with --committee 10 keeps one")
-    return folder.committee if committee and folder.committee is not None else model
+    return folder.committee
 
 
 def _records(
