@@ -393,6 +393,7 @@ class RunFolder:
     @_part("certificate.json")
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from plan, data, ledger and models."""
+        _ = self.plan  # says that this is no run folder, before certificate.json is missed
         stated = self.json("certificate.json")
         found = {name: value for name, value in stated.items() if name != "provenance"}
         before = len(self.faults.findings)
