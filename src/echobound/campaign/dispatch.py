@@ -63,7 +63,7 @@ def run_campaign(
     progress = ledger.begin(indices, candidates.measures[0].direction, stream, family)
     todo = progress.planned - progress.done
     tell = on_progress or (lambda _: None)
-    batches = Batches(ledger.missing(indices, stream, family), todo, batch or candidates.batch)
+    batches = Batches(ledger.missing(indices, stream, family), todo, candidates.batch if batch is None else batch)
     # Entered first: in threads, only the one that limits BLAS may be able to restore it.
     with one_blas_thread(), asked_to_stop() as asked:
         tell(progress)
@@ -87,7 +87,7 @@ def evaluate_draws(
     on_progress: OnProgress | None = None,
 ) -> Rows:
     """Score some draws without a ledger, and return their rows in the order of their index."""
-    batches = Batches(iter(indices), len(indices), batch or candidates.batch)
+    batches = Batches(iter(indices), len(indices), candidates.batch if batch is None else batch)
     rows = np.zeros(0, row_dtype(len(candidates.measures)))
     start, sign = time.monotonic(), 1.0 if candidates.measures[0].direction == "max" else -1.0
     with one_blas_thread(), asked_to_stop() as asked:

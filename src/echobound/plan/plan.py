@@ -209,7 +209,7 @@ class Plan:
             )
         names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
         if not names or len(set(names)) < len(names):
-            raise InputError(f"scores must be named once each, and at least one, got {', '.join(names) or 'none'}")
+            raise InputError(f"each score must be named once, and at least one is needed, got {', '.join(names) or 'none'}")
         if self.joint and len(names) == 1:
             raise InputError(f"a joint statement is about several scores, but {names[0]} is the only one")
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
@@ -291,8 +291,8 @@ class SettledPlan(Plan):
             )
         if self.target is not None and not self.at_will:
             raise InputError(
-                "a target looks at the scores, so it needs a rule that holds whatever makes one stop (anytime, between,"
-                f" looks, mixture), not {self.rule}"
+                "a target looks at the scores, so it needs a rule that holds however the search is stopped (anytime,"
+                f" between, looks, mixture), not {self.rule}"
             )
 
     def asked(self) -> Plan:

@@ -236,7 +236,8 @@ class RunFolder:
         try:
             return SettledPlan.from_dict({**content, "digest": expected})
         except InputError as error:
-            raise DamagedFile(self.path / "plan.json", "content", str(error)) from None
+            self.faults.report("plan.json", "", "a plan that could have been settled", str(error), why=str(error))
+            raise Unusable("plan.json cannot be used") from None
 
     @_part("data.npz")
     def experiments(self) -> Experiments:

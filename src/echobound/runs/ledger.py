@@ -76,10 +76,10 @@ class Ledger:
         self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
-        self._write = write
+        self._write, self._prepared, self._schema = write, False, SCHEMA
         self._origins: dict[str, int] = {}
         try:
-            with _said(path or "ledger"):
+            with _said_plainly(path or "ledger"):
                 self._open(plan)
         except BaseException:
             with suppress(AttributeError):
@@ -98,7 +98,7 @@ class Ledger:
         about = {"plan": plan, "scores": "\n".join(self.scores)}
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables and self._write:
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._prepare_writing()
             self._create(about | {"schema": str(SCHEMA)})
             return
         stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
@@ -116,15 +116,20 @@ class Ledger:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
             raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
-        if not self._write:
+        self._schema = int(schema)
+
+    def _prepare_writing(self) -> None:
+        """Make the first change to the file. Whoever is refused before the first row leaves every byte as it was."""
+        if self._prepared or not self._write:
             return
-        self._db.execute("PRAGMA journal_mode=WAL")  # the first change to the file, after all checks
-        if int(schema) < SCHEMA:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        if self._schema < SCHEMA:
             with self._transaction():
-                for version in range(int(schema), SCHEMA):
+                for version in range(self._schema, SCHEMA):
                     for statement in MIGRATIONS[version]:
                         self._db.execute(statement)
                 self._db.execute("UPDATE about SET value = ? WHERE name = 'schema'", (str(SCHEMA),))
+        self._prepared = True
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
@@ -150,13 +155,21 @@ class Ledger:
                 self._db.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction that changes the file."""
+        with _said_plainly(self.path or "ledger"):
+            self._prepare_writing()
+            with self._transaction():
+                yield
+
     def begin(self, indices: range, direction: Direction, stream: int = SEARCH, family: int = 0) -> Progress:
         """Record what will be done now, and say how much of it is there already."""
         query = (
             "SELECT count(*), min(score_0), max(score_0), coalesce(sum(status = ?), 0) FROM rows"
             " WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         )
-        with _said(self.path or "ledger"), self._transaction():
+        with self._writing():
             where = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
             done, low, high, failures = self._db.execute(query, where).fetchone()
             now = time.time()
@@ -195,7 +208,7 @@ class Ledger:
             "failures": int((rows["status"] == Status.DIVERGED).sum()),
             "at": time.time(),
         }
-        with _said(self.path or "ledger"), self._transaction():
+        with self._writing():
             columns.append([self._origin(origin)] * len(rows))
             before = self._db.total_changes
             insert = f"INSERT INTO rows VALUES ({places}) ON CONFLICT ({KEY}) DO NOTHING"
@@ -225,14 +238,14 @@ class Ledger:
             "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
             " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
         )
-        with _said(self.path or "ledger"):
+        with _said_plainly(self.path or "ledger"):
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
         query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
-        with _said(self.path or "ledger", "table rows"):
+        with _said_plainly(self.path or "ledger", "table rows"):
             return {(stream, family): count for stream, family, count in self._db.execute(query)}
 
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
@@ -241,7 +254,7 @@ class Ledger:
         if indices is not None:
             where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with _said(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):  # one state of the table
+        with _said_plainly(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):  # one state of the table
             [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
@@ -264,14 +277,14 @@ class Ledger:
         for start in range(indices.start, indices.stop, WINDOW):
             stop = min(start + WINDOW, indices.stop)
             absent = np.ones(stop - start, dtype=bool)
-            with _said(self.path or "ledger", "table rows"):
+            with _said_plainly(self.path or "ledger", "table rows"):
                 found = self._db.execute(query, (stream, family, start, stop))
                 absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
             yield from (start + np.flatnonzero(absent)).tolist()
 
     def close(self) -> None:
         """Leave one plain file behind."""
-        for _ in range(10 if self._write and self.path is not None else 0):
+        for _ in range(10 if self._prepared and self.path is not None else 0):
             try:
                 self._db.execute("PRAGMA journal_mode=DELETE")
                 break
@@ -307,7 +320,7 @@ def _progress(row: Sequence[Any]) -> Progress:
 def look(path: Path) -> tuple[int, int, Progress] | None:
     """Stream, family and progress of what was worked on last, from the ledger alone; None before the first start."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _said(path):
+    with _said_plainly(path):
         db = _connect(path, write=False)
         try:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -329,7 +342,7 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 @contextmanager
-def _said(path: Path | str, part: str = "database") -> Iterator[None]:
+def _said_plainly(path: Path | str, part: str = "database") -> Iterator[None]:
     """What SQLite finds wrong, as a sentence."""
     try:
         yield
