@@ -14,7 +14,8 @@ from echobound.data.experiments import Experiments
 from echobound.errors import DamagedFile, DataError, EchoboundError, InputError, RunError
 from echobound.files import write_json
 from echobound.runs.folder import RunFolder
-from echobound.runs.opening import generalisation_of, settle_test
+from echobound.plan import settle_questions
+from echobound.runs.opening import generalisation_of
 from echobound.scenario import Settled
 from echobound.scores import fit, rmse
 
@@ -109,7 +110,7 @@ def test_a_criterion_may_come_later_once_and_the_certificate_says_so(tested, cop
     assert generalise(run, criterion="rmse<1") == generalise(run) == second
     with pytest.raises(InputError, match="spent"):
         generalise(run, criterion="rmse<0.9")
-    with pytest.raises(InputError, match="spent"):
+    with pytest.raises(RunError, match="another plan .other criterion."):
         identify(*records[:2], test=records[2:12], criterion="rmse<2", **SMALL, run=run)
     again = identify(*records[:2], test=records[2:12], **SMALL, run=run)
     assert again.generalisation == second, "what is there stays"
@@ -217,7 +218,7 @@ def test_bad_data(bare, copied, records, tmp_path):
         generalise(run, replace(records[2], y=np.ones((120, 1))))
     with pytest.raises(RunError, match="not a run folder"):
         generalise(tmp_path / "nothing", records[2])
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="give test data, or leave it out"):
         identify(*records[:2], criterion="fit>50", **SMALL)
     assert not (run / "generalisation.json").exists()
     assert not (run / "test.npz").exists()
@@ -297,7 +298,7 @@ def linear():
 
 
 def errors_of(model, training, test):
-    return generalisation_of({"model": model}, [training], test, settle_test(), score="fit", picked=90.0)
+    return generalisation_of({"model": model}, [training], test, settle_questions(), score="fit", picked=90.0)
 
 
 def missed(linear, draw, seed):

@@ -5,14 +5,13 @@ import pytest
 from echobound.errors import InputError
 from echobound.kernels import Fold, Segment
 from echobound.network import broad
-from echobound.plan.numbers import settle_networks
-from echobound.plan.plan import Plan
+from echobound.plan import SettledPlan, settle_networks
 from echobound.scenario import Patience
 
 
 def a_plan(**change):
     values = {
-        "laws": (broad(),),
+        "law": (broad(),),
         "seed": 3,
         "scores": ("fit", "rmse"),
         "folds": (Fold((Segment(0, 0, 500, 100),), (Segment(1, 0, 300, 100),)),),
@@ -21,16 +20,18 @@ def a_plan(**change):
         "epsilon": 0.05,
         "beta": 1e-7,
         "bound": "exact",
+        "stop": None,
+        "washout": 100,
         "committee": 10,
         "data": "abc",
     }
-    return Plan(**(values | change))
+    return SettledPlan(**(values | change))
 
 
 def test_round_trip():
     plan = a_plan()
-    assert Plan.from_dict(plan.to_dict()) == plan
-    assert Plan.from_dict(plan.to_dict()).digest == plan.digest
+    assert SettledPlan.from_dict(plan.to_dict()) == plan
+    assert SettledPlan.from_dict(plan.to_dict()).digest == plan.digest
 
 
 @pytest.mark.parametrize(
@@ -45,26 +46,26 @@ def test_round_trip():
         {"scores": ("rmse", "fit")},
         {"horizon": 1},
         {"committee": 5},
-        {"laws": (broad(order=50),)},
+        {"law": (broad(order=50),)},
         {"folds": (Fold((Segment(0, 0, 500, 99),), (Segment(1, 0, 300, 100),)),)},
     ],
     ids=lambda change: next(iter(change)),
 )
 def test_every_field_counts(change):
     assert a_plan(**change).digest != a_plan().digest
-    name = {"laws": "law"}.get(next(iter(change)), next(iter(change)))
+    name = next(iter(change))
     tampered = a_plan().to_dict() | {name: a_plan(**change).to_dict()[name]}
     with pytest.raises(InputError, match="digest is not what was planned"):
-        Plan.from_dict(tampered)
+        SettledPlan.from_dict(tampered)
 
 
 def test_incomplete_plans_are_refused():
     content = a_plan().to_dict()
     for name in content:
         with pytest.raises(InputError):
-            Plan.from_dict({k: v for k, v in content.items() if k != name})
+            SettledPlan.from_dict({k: v for k, v in content.items() if k != name})
     with pytest.raises(InputError):
-        Plan.from_dict(content | {"more": 1})
+        SettledPlan.from_dict(content | {"more": 1})
 
 
 def test_networks_and_epsilon_follow_from_each_other():

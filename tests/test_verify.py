@@ -42,7 +42,7 @@ def test_fresh_networks_are_none_of_the_search(folder):
     assert not set(run.rows(VERIFICATION)["scores"][:, 0]) & set(run.search["scores"][:, 0])
 
 
-def test_a_second_call_goes_on_and_pools(folder, tmp_path, ph_records):
+def test_a_second_call_continues_and_pools(folder, tmp_path, ph_records):
     verify(folder, fresh=10)
     outcome = verify(folder, fresh=15)
     assert outcome["fresh"] == 25
@@ -122,7 +122,7 @@ def test_worst_case_after_divergence_pools_all_networks(tmp_path):
     failures = result.certificate.failures
     assert 0 < failures < result.certificate.networks, "the test needs some networks that diverge"
     outcome = verify(tmp_path / "r", fresh=12)["worst"]
-    diverged = int((~np.isfinite(RunFolder(tmp_path / "r").verification["scores"][:, 0])).sum())
+    diverged = int((~np.isfinite(RunFolder(tmp_path / "r").fresh["scores"][:, 0])).sum())
     total, events = result.certificate.networks + 12, failures + diverged
     assert outcome["violations"] == 0
     assert outcome["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.05, events + 1, total - events))

@@ -160,12 +160,13 @@ def identify(
         folder.finish(certificate, model, committee)
 
         # The models on validation data and, opened here, on test data.
+        second = None
         if model is not None:
             folder.outputs = {"model": made[0].outputs}
             if committee is not None:
                 folder.outputs["committee"] = committee_outputs([one.outputs for one in made])
             if experiments.test:
-                record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
+                second = record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
         scores = scores_of(folder)
         if run is not None:
             write_page(folder)
@@ -174,7 +175,7 @@ def identify(
         certificate=certificate,
         table=table,
         scores=scores.get("model", {}),
-        generalisation=folder.generalisation,
+        generalisation=second,
         committee=committee,
         committee_scores=scores.get("committee"),
         chosen=scheme.chosen,

@@ -72,7 +72,7 @@ class Retraining:
     def claimed(self) -> set[Draw]:
         """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""
         folder, plan, rows = self.folder, self.folder.plan, self.folder.search
-        stated = self.faults.attempt("certificate.json", lambda: folder.json("certificate.json")) or {}
+        stated = self.faults.attempt("certificate.json", lambda: folder.stated) or {}
         positions: list[Any] = [stated_of(stated, "winner"), stated_of(stated, "worst", "index")]
         if len(rows):
             positions += folder.ranked(plan.discarded + 1)

@@ -369,7 +369,7 @@ class SettledPlan(Plan):
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a complete plan: {error}") from None
         for name in sorted(set(expected) | set(content)):
-            if expected.get(name) != content.get(name):
+            if expected.get(name, MISSING) != content.get(name, MISSING):
                 raise InputError(f"{name} is not what was planned")
         return plan
 

@@ -89,17 +89,20 @@ class Faults:
         """What `read` returns; when collecting, None if it fails, which is a finding."""
         try:
             return read()
-        except Unusable:
-            return None  # reported where it was found
-        except DamagedFile as error:
-            if not self.collect:
-                raise
-            self.report(file, error.part, "what was written", error.why)
         except EchoboundError as error:
             if not self.collect:
                 raise
-            self.report(file, "", "a file that can be used", str(error))
+            self.collect_error(file, error)
         return None
+
+    def collect_error(self, file: str, error: EchoboundError) -> None:
+        """Turn an error into a finding."""
+        if isinstance(error, Unusable):
+            return  # reported where it was found
+        if isinstance(error, DamagedFile):
+            self.report(file, error.part, "what was written", error.why)
+        else:
+            self.report(file, "", "a file that can be used", str(error))
 
 
 def _shown(value: Any, most: int) -> str:

@@ -34,6 +34,7 @@ from echobound.scores import Score, get_score
 __all__ = ["RunFolder", "make_folder"]
 
 NAMED = 5  # rows that are named one by one
+CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
 T = TypeVar("T")
 
 
@@ -50,32 +51,25 @@ def make_folder(path: Path, why: str) -> None:
 
 
 def _part(file: str) -> Callable[[Callable[[RunFolder], T]], cached_property[T]]:
-    """A part of the folder that is read once; one that cannot be read is reported once."""
+    """A part of the folder that is read once; one that cannot be used is reported once."""
 
     def reader(read: Callable[[RunFolder], T]) -> cached_property[T]:
         def value(self: RunFolder) -> T:
-            if file in self._unusable:
+            if read.__name__ in self._unusable:
                 raise Unusable(f"{file} cannot be used")
             try:
                 return read(self)
-            except Unusable:
-                raise
             except EchoboundError as error:
                 if not self.faults.collect:
                     raise
-                self._unusable.add(file)
-                problem = error
-                self.faults.attempt(file, lambda: _raise(problem))
+                self._unusable.add(read.__name__)
+                self.faults.collect_error(file, error)
                 raise Unusable(f"{file} cannot be used") from None
 
         value.__doc__ = read.__doc__
         return cached_property(value)
 
     return reader
-
-
-def _raise(error: EchoboundError) -> None:
-    raise error
 
 
 class RunFolder:
@@ -166,7 +160,7 @@ class RunFolder:
                     f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
                     " resume it would be to choose by them; nothing was changed; start another run with other data"
                 )
-        for name in ("certificate", "search", "_rows"):  # about to change
+        for name in ("certificate", "stated", "search", "_rows"):  # about to change
             self.__dict__.pop(name, None)
 
     @contextmanager
@@ -191,14 +185,15 @@ class RunFolder:
         self, certificate: Certificate, model: EchoStateNetwork | None = None, committee: Committee | None = None
     ) -> None:
         """Keep the models and, last, the certificate."""
-        self.__dict__ |= {"certificate": certificate, "model": model, "committee": committee}
+        content = certificate.to_dict()
+        self.__dict__ |= {"certificate": certificate, "stated": content, "model": model, "committee": committee}
         if not self.stored:
             return
         if model is not None:
             model.save(self.path / "model.npz")
         if committee is not None:
             committee.save(self.path / "committee.npz")
-        write_json(self.path / "certificate.json", certificate.to_dict())
+        write_json(self.path / "certificate.json", content)
 
     def record_fresh(self, count: int) -> None:
         """Record that the first `count` fresh rows of each family are the verification."""
@@ -292,8 +287,8 @@ class RunFolder:
         """The rows that the certificate speaks of, family after family."""
         rows, plan = self.rows(SEARCH), self.plan
         stated = None
-        if plan.at_will and self.has("certificate.json"):
-            networks = (self.faults.attempt("certificate.json", lambda: self.json("certificate.json")) or {}).get("networks")
+        if plan.at_will and self.has("certificate.json"):  # any number is as good, so it is the certificate's own
+            networks = (self.faults.attempt("certificate.json", lambda: self.stated) or {}).get("networks")
             stated = networks if isinstance(networks, int) else None
         complete = [self._require_complete(number, part, stated) for number, part in enumerate(by_family(plan, rows))]
         found = search_rows(plan, rows[rows["index"] >= 0], stated)
@@ -310,10 +305,10 @@ class RunFolder:
         beyond = len(rows) > due and not (isinstance(plan.stop, Patience) or plan.at_will)
         missing = np.setdiff1d(np.arange(due), rows["index"])
         if beyond or len(missing):
-            said = [f"{len(rows)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
             of = f" of {plan.families[number].name}" if len(plan.families) > 1 else ""
-            expected = f"one for each of {due} networks{of}"
-            self.faults.report("ledger.sqlite", "rows of the search", expected, ", ".join(said))
+            found = f"{len(rows)} rows" + (f", none of network {missing[0]}" if len(missing) else "")
+            expected, why = f"one for each of {due} networks{of}", f"{found}, but {due} networks{of} are due"
+            self.faults.report("ledger.sqlite", "rows of the search", expected, found, why)
         return not len(missing)
 
     def _require_status(self, name: str, rows: Rows) -> None:
@@ -338,15 +333,18 @@ class RunFolder:
         stored = self.faults.attempt("verification.json", lambda: self.json("verification.json")) or {}
         count, most = stored.get("fresh"), min(len(part) for part in parts)
         if not isinstance(count, int) or not 0 <= count <= most:
-            self.faults.report("verification.json", "fresh", f"at most the {most} fresh rows of the ledger", count)
+            expected, why = f"at most the {most} fresh rows of the ledger", f"{count}, but the ledger has {most} fresh rows"
+            self.faults.report("verification.json", "fresh", expected, count, why)
             count = most
         found = np.concatenate([part[:count] for part in parts])
         if (found["index"] != np.tile(np.arange(count), len(parts))).any():
             others = f"others, up to {found['index'].max()}"
-            self.faults.report("ledger.sqlite", "fresh rows", f"networks 0 to {count - 1}", others)
-        self.faults.compare(
-            "verification.json", {"fresh": count, "rows": rows_digest(found)}, stored | {"fresh": count}
-        )
+            why = f"networks 0 to {count - 1} were counted, but there are {others}"
+            self.faults.report("ledger.sqlite", "fresh rows", f"networks 0 to {count - 1}", others, why)
+        why = "the fresh rows of the ledger are not those that it counts"
+        seal, found_seal = rows_digest(found), stored.pop("rows", "nothing")
+        self.faults.require("verification.json", "rows", expected=seal, found=found_seal, why=why)
+        self.faults.compare("verification.json", {"fresh": count}, stored | {"fresh": count})
         if len(rows) > len(found):
             more = len(rows) - len(found)
             self.faults.notes.append(f"{more} more fresh networks are in the ledger than verifications count")
@@ -354,14 +352,28 @@ class RunFolder:
         return found
 
     @_part("model.npz")
-    def model(self) -> EchoStateNetwork:
-        """The network that was picked."""
+    def _model(self) -> EchoStateNetwork:
         return EchoStateNetwork.load(self.path / "model.npz")
 
     @_part("committee.npz")
+    def _committee(self) -> Committee:
+        return Committee.load(self.path / "committee.npz")
+
+    @cached_property
+    def model(self) -> EchoStateNetwork:
+        """The network that was picked; it must be that of the certificate, which must follow."""
+        self._require_certified()
+        return self._model
+
+    @cached_property
     def committee(self) -> Committee | None:
-        """The best networks as one model; None if there is none."""
-        return Committee.load(self.path / "committee.npz") if self.has("committee.npz") else None
+        """The best networks as one model, which must be that of the certificate; None if there is none."""
+        self._require_certified()
+        return self._committee if self.has("committee.npz") else None
+
+    def _require_certified(self) -> None:
+        if not self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
+            _ = self.certificate
 
     @property
     def models(self) -> dict[str, EchoStateNetwork | Committee]:
@@ -380,22 +392,38 @@ class RunFolder:
         return self._responses[role]
 
     @_part("certificate.json")
+    def stated(self) -> dict[str, Any]:
+        """The certificate as it stands, believed by nobody."""
+        return self.json("certificate.json")
+
+    @_part("certificate.json")
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from plan, data, ledger and models."""
-        stated = self.json("certificate.json")
+        _ = self.plan  # says that this is no run folder, before anything is said about its files
+        stated = self.stated
         found = {name: value for name, value in stated.items() if name != "provenance"}
         before = len(self.faults.findings)
         derived = self.faults.attempt("certificate.json, what is claimed", self._derived)
         expected = self._planned() if derived is None else derived
         if derived is None:
             found = {name: found.get(name, "nothing") for name in expected}
+        self._name_other_files(expected, found)
         self.faults.compare("certificate.json", expected, found)
         if len(self.faults.findings) > before:
             raise Unusable("certificate.json does not follow")
         return Certificate.from_dict(stated, path=self.path / "certificate.json")
 
+    def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Raise an error that names the file which is not the one that was certified.
+
+        An audit lists digests instead: it cannot know whether the file or the certificate was changed.
+        """
+        for name, file in CERTIFIED.items() if not self.faults.collect else ():
+            if stated_of(expected, "digests", name) != stated_of(found, "digests", name):
+                raise DamagedFile(self.path / file, "digest", f"this is not the {name} that was certified")
+
     def _derived(self) -> dict[str, Any] | None:
-        """The certificate, all of it, without its provenance."""
+        """The certificate, all of it, without its provenance; None if rows are missing."""
         rows, plan = self.search, self.plan
         if not self.complete:
             return None
@@ -410,16 +438,15 @@ class RunFolder:
 
     def _model_digests(self) -> dict[str, str]:
         """Digests of the models in the folder; of one that should be there and cannot be read, that it should."""
-        any_left, found = bool(self.ranked(1)), {"model": "", "committee": ""}
-        if any_left and self.has("model.npz"):
-            model = self.faults.attempt("model.npz", lambda: self.model)
-            found["model"] = model.digest if model else ""
-        if any_left and self.plan.committee and self.has("committee.npz"):
-            committee = self.faults.attempt("committee.npz", lambda: self.committee)
-            found["committee"] = committee.digest if committee else ""
-        for name, wanted in (("model", any_left), ("committee", any_left and self.plan.committee > 0)):
-            if wanted and not found[name]:
-                found[name] = f"that of a {name}.npz"
+        found = {"model": "", "committee": ""}
+        if not self.ranked(1):  # all networks diverged
+            return found
+        wanted = ["model", "committee"] if self.plan.committee else ["model"]
+        for name in wanted:
+            # A file that is missing is a finding by its digest alone.
+            there = self.has(f"{name}.npz") or not self.faults.collect
+            model = self.faults.attempt(f"{name}.npz", lambda name=name: getattr(self, f"_{name}")) if there else None
+            found[name] = model.digest if model else f"that of a {name}.npz"
         return found
 
     def _planned(self) -> dict[str, Any]:
