@@ -28,7 +28,7 @@ from echobound.files import write_json, write_whole
 from echobound.identify import Identification, identify
 from echobound.kernels import Fold, Problem, Segment, compiled_dynamics, get_kernel
 from echobound.kernels.blas import one_blas_thread
-from echobound.network import ReservoirLaw, respond
+from echobound.network import LeastSquares, ReservoirLaw, respond
 from echobound.plan.validation import settle_validation
 from echobound.scores import fit, get_score, rmse
 
@@ -231,7 +231,7 @@ def all_networks(one: Set, training, tests, errors, result: Identification, work
     kernel = get_kernel(device)
 
     def run(row) -> Errors:
-        alone = replace(problem, law=replace(problem.law, ridges=(float(row["ridge"]),)))
+        alone = replace(problem, law=replace(problem.law, training=LeastSquares((float(row["ridge"]),))))
         alone.__dict__["_scaled"] = problem._scaled  # scaled once, not once a network
         outputs = kernel.trial(alone, int(row["index"])).outputs[0][0]
         return errors(np.split(outputs, cuts))

@@ -20,7 +20,7 @@ from echobound.kernels.sensitivity import moves
 NETWORKS, PROBED = 645, 10
 
 
-def block(order: int, start: int, stop: int) -> np.ndarray:
+def batch(order: int, start: int, stop: int) -> np.ndarray:
     return get_kernel("reference").evaluate(problem(order), range(start, stop))["scores"]
 
 
@@ -31,7 +31,7 @@ def main() -> None:
         ours = CPU.evaluate(problem(order), range(NETWORKS))["scores"]
         with ProcessPoolExecutor(usable_cores()) as pool:
             starts = range(0, NETWORKS, 15)
-            pieces = [pool.submit(block, order, s, min(s + 15, NETWORKS)) for s in starts]
+            pieces = [pool.submit(batch, order, s, min(s + 15, NETWORKS)) for s in starts]
             reference = np.concatenate([piece.result() for piece in pieces])
         difference = np.abs(ours / reference - 1).max(axis=1)
         worst = [int(i) for i in np.argsort(difference)[::-1][:PROBED] if difference[i] > 1e-9]

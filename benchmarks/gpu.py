@@ -107,7 +107,7 @@ def stages(order, layout=None, networks=SEARCH + FRESH):
         for _ in range(2):
             spent.clear()
             with lane.stream:
-                batch = batches.Batch(problem, fold, keys, problem.law.settle_all(keys), lane)
+                batch = batches.Batch(problem, fold, keys, problem.law.draw_all(keys), lane)
                 begun = time.perf_counter()
                 batch.start()
                 batch.collect()

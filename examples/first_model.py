@@ -1,8 +1,8 @@
 # %% [markdown]
 # # From a CSV file to a certified model
 #
-# A table of inputs and outputs goes in; a model and a certificate come out. The table here is written by the built-in
-# pH process; put the name of your own file instead.
+# A table of inputs and outputs goes in, a model and a certificate come out. The table here comes from the built-in pH
+# process; replace it with a file of your own.
 
 # %%
 from pathlib import Path
@@ -20,7 +20,8 @@ columns = np.column_stack([experiment.time, experiment.u, experiment.y])
 np.savetxt(table, columns, delimiter=",", header="time,q3,pH", comments="")
 
 # %% [markdown]
-# Say which columns are inputs and outputs. The last part of the record is kept for a test that no choice has seen.
+# Say which columns are inputs and which are outputs. The last part of the record is set aside as test data, which play
+# no part in any choice.
 
 # %%
 record = read_csv(table, inputs="q3", outputs="pH", time="time")
@@ -28,22 +29,22 @@ training, validation, test = split(record, validation=0.25, test=0.25)
 print(f"{len(training)} samples to train on, {len(validation)} to pick on, {len(test)} for the test")
 
 # %% [markdown]
-# 66 networks are drawn, trained and scored: that is what epsilon = 0.1 and beta = 1e-3 ask for. (The defaults, 0.05 and
-# 1e-7, ask for 315.)
+# 66 networks are drawn, trained and scored, which is the number that epsilon = 0.1 and beta = 1e-3 require. (The
+# defaults, 0.05 and 1e-7, require 315.)
 
 # %%
 result = identify(training, validation, test=test, order=50, epsilon=0.1, beta=1e-3)
 print(result.certificate.statement)
 
 # %% [markdown]
-# The certificate speaks of new networks on the validation data. How the model does on new data, the test data say:
+# The certificate is about new networks on the validation data. The test data tell how well the model does on new data:
 
 # %%
 for part, scores in result.scores.items():
     print(f"{part}: FIT {scores['fit']:.1f} %, RMSE {scores['rmse']:.3f} pH")
 
 # %% [markdown]
-# The model is one file. Loaded again, it simulates the same.
+# The model is a single file. Loaded again, it simulates exactly the same.
 
 # %%
 from echobound import EchoStateNetwork

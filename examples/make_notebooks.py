@@ -1,6 +1,6 @@
-"""Write the notebooks from the scripts: `# %%` starts a cell of code, `# %% [markdown]` one of text.
+"""Write the notebooks from the scripts: `# %%` starts a code cell, `# %% [markdown]` a text cell.
 
-The script is the source; a test says so when a notebook is not what its script gives.
+The scripts are the source; a test fails if a notebook differs from what its script gives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SCRIPTS = sorted(path for path in HERE.glob("*.py") if path != Path(__file__))
 
 
 def notebook(script: str) -> str:
-    """The notebook of a script, as text."""
+    """Return the notebook of a script, as text."""
     parts = re.split(r"^# %%(.*)\n", script, flags=re.MULTILINE)[1:]
     cells = [_cell(number, *pair) for number, pair in enumerate(zip(parts[::2], parts[1::2], strict=True))]
     about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}

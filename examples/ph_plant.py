@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The paper's experiment at one order
 #
-# 645 echo state networks on the pH neutralisation process: pick the best, certify it, and put the certificate to the
-# test with 500 fresh networks.
+# Draw 645 echo state networks for the pH neutralisation process, pick the best, certify it, and test the certificate
+# with 500 fresh networks.
 
 # %%
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ from echobound.draws import VERIFICATION
 training, validation = ph_experiment(samples=(1500, 800), period=40)
 
 # %% [markdown]
-# The search. The number of networks follows from epsilon and beta by the paper's bound, before anything is drawn.
+# The search: the paper's bound gives the number of networks from epsilon and beta, before anything is drawn.
 
 # %%
 folder = TemporaryDirectory()
@@ -33,7 +33,7 @@ print(result.certificate.networks, "networks")
 print(result.certificate.statement)
 
 # %% [markdown]
-# The test: 500 networks that were not in the search.
+# The test: 500 networks that were not part of the search.
 
 # %%
 outcome = verify(result.run, fresh=500)

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # A plant, a law and a score of your own
 #
-# Two tanks in a row: a pump fills the upper one, which drains into the lower one through a square-root outflow. One
-# input, two outputs.
+# Two cascaded tanks: a pump fills the upper one, which drains into the lower one; each outflow is proportional to the
+# square root of the level. One input, two outputs.
 
 # %%
 import numpy as np
 
-from echobound import LogUniform, Record, ReservoirLaw, Score, Uniform, identify, register_score
+from echobound import LeastSquares, LogUniform, Record, ReservoirLaw, Score, Uniform, identify, register_score
 from echobound.plants import gaussian, multilevel
 
 
 def two_tanks(samples: int, index: int, noise: float = 0.02) -> Record:
-    """One experiment on the tanks, with noise on both levels."""
+    """Simulate one experiment on the tanks, with noise on both levels."""
     pump = multilevel(samples, period=60, low=0.5, high=2.0, index=index)
     upper, lower, levels = 1.0, 1.0, []
     for inflow in pump:
@@ -36,19 +36,19 @@ def two_tanks(samples: int, index: int, noise: float = 0.02) -> Record:
 training, validation, test = (two_tanks(samples, index) for index, samples in enumerate((1200, 600, 600)))
 
 # %% [markdown]
-# The score: the error that is exceeded in one sample of twenty, on the worse of the two levels. Smaller is better.
+# The score: the error that is exceeded in one sample out of twenty, for the worse of the two levels. Smaller is better.
 
 
 # %%
 def error_95(measured, simulated):
-    """95 % quantile of the absolute error, on the worse output."""
+    """Return the 95 % quantile of the absolute error, for the worse output."""
     return np.quantile(np.abs(measured - simulated), 0.95, axis=0).max()
 
 
 register_score(Score("95 % error", error_95, direction="min", unit="m"))
 
 # %% [markdown]
-# The law: slow units, since the tanks are slow, and a small bias, since levels are not symmetric.
+# The law: slow units, because the tanks are slow, and a small bias, because levels are not symmetric around zero.
 
 # %%
 law = ReservoirLaw(
@@ -57,7 +57,7 @@ law = ReservoirLaw(
     leak=LogUniform(0.1, 1.0),
     bias_scale=0.3,
     constant=True,
-    ridges=(1e-8, 1e-6),
+    training=LeastSquares(ridges=(1e-8, 1e-6)),
     name="tanks",
 )
 

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Why violations are few
 #
-# With confidence 1 - 1e-7, at most 5 % of all networks beat the best of 645. Yet among 500 fresh ones, not 25 do, but
-# none or one. This is not because training helps: the number of violations follows from ranks alone. Here the law is
-# compared with dice, and with networks.
+# With confidence 1 - 1e-7, at most 5 % of all networks beat the best of 645. Yet among 500 fresh networks it is not 25
+# that do, but usually none or one. Training is not the reason: the law of the number of violations follows from ranks
+# alone. Here it is compared with dice and with networks.
 
 # %%
 import numpy as np
@@ -26,8 +26,8 @@ generator = np.random.default_rng(0)
 dice = [(generator.random(500) > generator.random(645).max()).sum() for _ in range(5000)]
 
 # %% [markdown]
-# Networks: 100 small searches, each with networks of its own. To be quick, 60 networks are searched and 46 are fresh:
-# the expected number of violations is nearly the same, 46 / 61 = 0.75.
+# Networks: 100 small searches, each with its own networks. To be quick, a search has 60 networks and 46 are fresh: the
+# expected number of violations is nearly the same as above, 46 / 61 = 0.75 instead of 500 / 646 = 0.77.
 
 # %%
 training, validation = ph_experiment(samples=(400, 300))

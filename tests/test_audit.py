@@ -22,7 +22,7 @@ from echobound.generalise import generalise
 from echobound.identify import identify
 from echobound.kernels import get_kernel
 from echobound.kernels.training import train_network
-from echobound.network import Choice, Committee, EchoStateNetwork, ReservoirLaw, paper
+from echobound.network import Choice, Committee, EchoStateNetwork, LeastSquares, ReservoirLaw, paper
 from echobound.plan import SettledPlan
 from echobound.plants import ph_experiment
 from echobound.runs.derivation import certificate_of
@@ -827,7 +827,7 @@ def test_honest_runs_of_other_kinds_pass(tmp_path, mimo_records, records, no_pag
     small = {"order": 5, "networks": 25, "beta": 1e-2, "law": "paper"}
     identify(records[0], blocks=3, **small, washout=30, run=tmp_path / "blocks")
     identify(*mimo_records, **small | {"law": "broad"}, horizon=3, committee=0, run=tmp_path / "mimo")
-    law = replace(paper(8), ridges=(1e-8, 1e-4, 0.0))
+    law = replace(paper(8), training=LeastSquares((1e-8, 1e-4, 0.0)))
     identify(*records, law=law, networks=25, beta=1e-2, scores=("rmse",), washout=60, run=tmp_path / "ridges")
     identify(*records, **small | {"networks": None}, epsilon=0.2, stop="patience:20", run=tmp_path / "patience")
     identify(*records, **small | {"networks": None}, epsilon=0.2, stop="anytime", run=tmp_path / "anytime")

@@ -192,9 +192,7 @@ def test_the_scheduler_is_lost_and_another_engine_resumes(problem, expected, tmp
                 cluster.scheduler.kill()
 
         with Ledger(path, "p", NAMES) as ledger, Dask(cluster.address) as engine:
-            with pytest.raises(
-                RunError, match=r"scheduler at tcp://127\.0\.0\.1:\d+ is lost: finished rows are safe"
-            ):
+            with pytest.raises(RunError, match=r"scheduler at tcp://127\.0\.0\.1:\d+ is lost: finished rows are safe"):
                 campaign(problem, range(COUNT), ledger, engine=engine, batch=8, on_progress=kill)
             kept = len(ledger.rows())
         assert 0 < kept < COUNT

@@ -208,7 +208,7 @@ def test_a_damaged_ledger_is_found_before_anything_is_added(ph_records, tmp_path
     content = bytearray(path.read_bytes())
     content[5 * 4096 : 6 * 4096] = os.urandom(4096)
     path.write_bytes(content)
-    with pytest.raises(DamagedFile, match=r"ledger\.sqlite is damaged.*restore it from a copy or make the run again"):
+    with pytest.raises(DamagedFile, match=r"ledger\.sqlite is damaged.*restore it from a copy or repeat the run"):
         identify(*ph_records, **SMALL | {"networks": 2000}, run=run)
     assert path.read_bytes() == content
     assert not (run / "ledger.lock").exists()

@@ -68,7 +68,7 @@ def test_identify_holds_out_the_end_of_long_data(tmp_path):
     plan = planned("identify", "long.csv", "--inputs", "u", "--outputs", "y", "--order", "5", cwd=tmp_path, run="long")
     [fold] = plan["folds"]
     assert (fold["training"], fold["scored"]) == ([[0, 0, 18_000, 100]], [[1, 0, 6000, 100]])
-    assert plan["law"]["ridges"] == [1e-10, 1e-8, 1e-6, 1e-4], "what is left to train on is not long"
+    assert plan["law"]["training"]["ridges"] == [1e-10, 1e-8, 1e-6, 1e-4], "what is left to train on is not long"
 
 
 def test_identify_with_columns_alone_says_what_it_chose_and_why(desk):

@@ -62,7 +62,7 @@ def test_decimation_holds_for_all_files_and_is_said(desk):
 
 
 def test_gaps_and_holes(desk):
-    assert "irregular at row 152: the step expected is 10, found 110" in refused(
+    assert "irregular at row 152: a step of 10 was expected, found 110" in refused(
         "identify", "gap.csv", *SMALL, "--time", "time", cwd=desk
     )
     assert "column 'pH' of hole.csv is empty in row 202" in refused("identify", "hole.csv", *SMALL, cwd=desk)
@@ -83,9 +83,9 @@ def test_a_constant_input_is_warned_of_on_the_terminal(desk):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.csv", "--missing", "drop"], "one of error, split was expected, got 'drop'"),
+        (["a.csv", "--missing", "drop"], "missing must be one of error, split, got 'drop'"),
         (["a.csv", "--decimate", "0"], "decimate must be a whole number"),
-        (["a.csv", "--resample", "20"], "its own sampling time is not known"),
+        (["a.csv", "--resample", "20"], "its own sampling time is unknown"),
         (["a.csv", "--sheet", "one"], "a.csv has no sheets"),
         (["a.csv", "--time", "nowhere"], "there is no column 'nowhere'"),
         (["a.csv", "missing.mat"], "there is no file missing.mat"),

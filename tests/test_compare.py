@@ -1,4 +1,4 @@
-"""compare: MATLAB's FIT, on the same samples for every model."""
+"""compare: the FIT of MATLAB, on the same samples for every model."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Files of every kind: the same record from each, and every refusal in one sentence with its remedy."""
+"""Files of every kind: each gives the same record, and every refusal is one sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FRAME = pandas.DataFrame({"t": T, "valve": U[:, 0], "load": U[:, 1], "level": Y}
 
 
 def mat73(path: Path, **variables: Any) -> None:
-    """A MATLAB 7.3 file: HDF5 behind a block of text, everything stored by columns."""
+    """Write a MATLAB 7.3 file: HDF5 after a text header, with everything stored column by column."""
     with h5py.File(path, "w", userblock_size=512) as file:
         for name, value in variables.items():
             stored = file.create_dataset(name, data=np.atleast_2d(np.asarray(value)).T)
@@ -103,7 +103,7 @@ def test_arrays_and_lists_of_them() -> None:
     assert pair.sampling_time == 2.0
     lists = read_records(([U, U[:30]], [Y, Y[:30]]))
     assert [(record.name, len(record)) for record in lists] == [("training 1", 40), ("training 2", 30)]
-    assert "must be as many" in refused((U, Y[:30]), None, None)
+    assert "give as many of both" in refused((U, Y[:30]), None, None)
     with np.errstate(all="raise"):
         assert len(read_records(np.full((9, 2), [1e308, -1e308]) * U[:9], 1, 2)[0]) == 9
 
@@ -147,7 +147,9 @@ def test_matrices_and_structures_of_matlab(tmp_path: Path) -> None:
     for name, what in (("Ts", "a single number"), ("note", "text"), ("c", "a cell array")):
         with pytest.raises(DataError, match=f"variable '{name}' of plant.mat is {what}"):
             table.signal(name)
-    with pytest.raises(DataError, match=r"no variable 'x': plant\.mat has the variables u\[1\].*besides them Ts"):
+    with pytest.raises(
+        DataError, match=r"no variable 'x': plant\.mat has the variables u\[1\].*not usable as a signal: Ts"
+    ):
         table.signal("x")
 
 
@@ -250,7 +252,7 @@ def test_files_of_the_wrong_kind(folder: Path, tmp_path: Path, name: str) -> Non
     other = "plain.npz" if name != "plain.npz" else "plain.parquet"
     (tmp_path / name).write_bytes((folder / other).read_bytes())
     if name != "packed.npz":
-        assert "that its name says" in refused(tmp_path / name)
+        assert "that its name promises" in refused(tmp_path / name)
     (tmp_path / name).write_text("valve,level\n1,2\n")
     assert name in refused(tmp_path / name)
     misnamed = tmp_path / "plant.csv"
@@ -263,9 +265,9 @@ def test_files_of_the_wrong_kind(folder: Path, tmp_path: Path, name: str) -> Non
     ("start", "message"),
     [
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Excel file.*save it as .xlsx"),
-        (b"\x89HDF\r\n\x1a\n", "HDF5 file not of MATLAB.*save it as CSV"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5 file that MATLAB did not write.*save its data as CSV"),
         (b"\x1f\x8b\x08\x00", "is a binary file"),
-        (b"PK\x03\x04broken", "damaged archive"),
+        (b"PK\x03\x04broken", "damaged ZIP archive"),
     ],
 )
 def test_other_binary_files(tmp_path: Path, start: bytes, message: str) -> None:
@@ -363,7 +365,7 @@ def test_a_header_that_promises_too_much_is_refused_before_anything_is_allocated
     with zipfile.ZipFile(tmp_path / "trap.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("u.npy", swollen)
         archive.writestr("y.npy", swollen)
-    assert "its header promises 32000000000000 bytes, 32 are there" in refused(tmp_path / "trap.npz", "u", "y")
+    assert "its header promises 32000000000000 bytes, but 32 are there" in refused(tmp_path / "trap.npz", "u", "y")
 
 
 def test_sheets(tmp_path: Path) -> None:
@@ -381,7 +383,7 @@ def test_mixed_sampling_times(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     FRAME.assign(t=T * 2).to_csv(tmp_path / "b.csv", index=False)
     text = refused([tmp_path / "a.csv", tmp_path / "b.csv"], time="t")
-    assert "one sampling time: a.csv has 0.5 s, b.csv has 1.0 s: resample one of them" in text
+    assert "the same sampling time: a.csv has 0.5 s, b.csv has 1.0 s: resample one of them" in text
     records = read_records([tmp_path / "a.csv", tmp_path / "b.csv"], "valve", "level", time="t", resample=1.0)
     assert [record.sampling_time for record in records] == [1.0, 1.0]
 
@@ -396,10 +398,10 @@ def test_a_constant_input_is_warned_of() -> None:
 def test_what_is_no_source(tmp_path: Path) -> None:
     assert "must be a Record, a pair" in refused({"u": U}, None, None)
     assert "say which columns" in refused(FRAME, None, None)
-    assert "a pair u, y has none" in refused((U, Y), "valve", "level")
+    assert "a pair (u, y) has none" in refused((U, Y), "valve", "level")
     assert "collect() it first" in refused(polars.from_pandas(FRAME).lazy())
     assert "no rows" in refused(FRAME[:0])
-    assert "one of error, split was expected" in refused(FRAME, missing="drop")
+    assert "missing must be one of error, split, got 'drop'" in refused(FRAME, missing="drop")
 
 
 @pytest.mark.parametrize(("name", "package"), [("p.parquet", "pyarrow"), ("p.xlsx", "openpyxl"), ("p.mat", "h5py")])

@@ -1,4 +1,4 @@
-"""Reading tables: the shapes files come in, the real ones, and every refusal with its place."""
+"""Reading tables: the layouts that occur, real files, and refusals that name the column and the row."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_an_unknown_column_lists_those_there_are(write: Write) -> None:
 def test_a_column_has_one_part_to_play(write: Write) -> None:
     path = write("u,y\n1,2\n3,4\n")
     for inputs, outputs, time in (("u", "u", None), (["u", 1], "y", None), ("u", "y", "y")):
-        with pytest.raises(DataError, match="is asked for twice"):
+        with pytest.raises(DataError, match="is used twice"):
             read_csv(path, inputs, outputs, time=time)
     with pytest.raises(DataError, match=r"at least one output column: plant\.csv has the columns u, y"):
         read_csv(path, "u", [])
@@ -219,7 +219,7 @@ def timed(write: Write, times: list[str], **arguments: float) -> Record:
 def test_the_printing_of_regular_times_is_forgiven(
     tmp_path_factory: pytest.TempPathFactory, step: float, start: float, count: int, digits: int
 ) -> None:
-    """As many decimals as give `digits` significant digits to one step."""
+    """Times are printed with as many decimals as give a step `digits` significant digits."""
     decimals = max(0, digits - 1 - int(np.floor(np.log10(step))))
     rows = "".join(f"{start + i * step:.{decimals}f},{i},{i}\n" for i in range(count))
     path = tmp_path_factory.mktemp("times") / "r.csv"
@@ -238,10 +238,13 @@ def test_the_sampling_time_comes_from_the_time_column(write: Write) -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (["0", "10", "20", "40", "50"], "time column 't' of plant.csv is irregular at row 5: .* is 10, found 20"),
-        (["0", "1", "2", "4", "5", "6"], "irregular at row 5: the step expected is 1, found 2"),
-        (["0", "1", "1", "2", "3", "4"], "irregular at row 4: the step expected is 1, found 0"),
-        (["0", "1", "2", "1.5", "3", "4"], "irregular at row 5: the step expected is 1, found -0.5"),
+        (
+            ["0", "10", "20", "40", "50"],
+            "time column 't' of plant.csv is irregular at row 5: a step of 10 was expected, found 20",
+        ),
+        (["0", "1", "2", "4", "5", "6"], "irregular at row 5: a step of 1 was expected, found 2"),
+        (["0", "1", "1", "2", "3", "4"], "irregular at row 4: a step of 1 was expected, found 0"),
+        (["0", "1", "2", "1.5", "3", "4"], "irregular at row 5: a step of 1 was expected, found -0.5"),
         (["0.00", "1.00", "2.01", "3.00", "4.00", "5.001"], "irregular at row 4"),
         (["3", "2", "1"], "must increase from row to row"),
         (["1", "1", "1"], "must increase from row to row"),
@@ -255,7 +258,9 @@ def test_irregular_times_are_refused_with_their_row(write: Write, times: list[st
 
 
 def test_a_contradicting_sampling_time_is_refused(write: Write) -> None:
-    with pytest.raises(DataError, match=r"given is 9 s, but time column 't' of plant\.csv has steps of 10"):
+    with pytest.raises(
+        DataError, match=r"the given sampling time is 9 s, but time column 't' of plant\.csv has steps of 10"
+    ):
         timed(write, ["0", "10", "20"], sampling_time=9.0)
 
 

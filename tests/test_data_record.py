@@ -99,7 +99,7 @@ def test_as_records_refuses_experiments_that_do_not_fit_together(record: Record)
     other = replace(record, output_names=("T",), name="other")
     with pytest.raises(DataError, match="bench has a, b -> y, other has a, b -> T"):
         as_records([record, other])
-    with pytest.raises(DataError, match=r"one sampling time: bench has 0\.5 s, bench has 1\.0 s"):
+    with pytest.raises(DataError, match=r"the same sampling time: bench has 0\.5 s, bench has 1\.0 s"):
         as_records([record, replace(record, sampling_time=1.0)])
     with pytest.raises(DataError, match="validation data must be a Record"):
         as_records([], what="validation")

@@ -1,4 +1,4 @@
-"""Sampling: gaps and missing values, resampling and decimation without aliases, and what reading costs in memory."""
+"""Sampling: gaps and missing values, resampling and decimation without aliasing, and the memory that reading needs."""
 
 from __future__ import annotations
 
@@ -69,17 +69,23 @@ def test_straight_lines_stay_straight(factor: int, offset: float, slope: float) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"decimate": 0}, "whole number of samples from 1 on"),
-        ({"decimate": 2.5}, "whole number of samples from 1 on"),
-        ({"decimate": 99999}, "too few to take every 99999th"),
+        ({"decimate": 0}, "whole number of samples, 1 or more, got 0"),
+        ({"decimate": 2.5}, "whole number of samples, 1 or more, got 2.5"),
+        ({"decimate": 99999}, "too few to keep every 99999th"),
         ({"resample": -1.0, "sampling_time": 1.0}, "positive number of seconds"),
-        ({"resample": 2.0}, "its own sampling time is not known"),
+        ({"resample": 2.0}, "its own sampling time is unknown"),
         ({"resample": 2.0, "decimate": 2, "sampling_time": 1.0}, "both change the sampling time"),
     ],
 )
 def test_what_cannot_be_resampled(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_records(np.column_stack([sine(1).u, sine(1).y]), 1, 2, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arguments", [{"resample": 0.02, "decimate": 2}, {"resample": -1.0}, {"decimate": 0}])
+def test_pairs_are_resampled_under_the_same_conditions(arguments: dict[str, float]) -> None:
+    with pytest.raises(DataError, match=r"both change the sampling time|positive number of seconds|1 or more"):
+        read_records((sine(1).u, sine(1).y), sampling_time=0.01, **arguments)  # type: ignore[arg-type]
 
 
 def table(times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,13 +104,15 @@ def test_irregular_samples_are_refused_with_their_row_or_resampled() -> None:
         assert np.abs(record.u[:, 0] - exact)[5:-5].max() < 0.01
     back = times.copy()
     back[40] = back[39]
-    with pytest.raises(DataError, match="must increase from row to row, but row 41 does not"):
+    with pytest.raises(DataError, match="must increase from row to row, but does not at row 41"):
         read_records(table(back), 2, 3, time=1, resample=0.1)
 
 
 def test_a_gap_is_refused_split_or_bridged_with_a_warning() -> None:
     times = np.delete(np.arange(200) * 0.5, range(80, 100))
-    with pytest.raises(DataError, match=r"irregular at row 81: the step expected is 0.5, found 10.5.*--missing split"):
+    with pytest.raises(
+        DataError, match=r"irregular at row 81: a step of 0.5 was expected, found 10.5.*--missing split"
+    ):
         read_records(table(times), 2, 3, time=1)
     pieces = read_records(table(times), 2, 3, time=1, missing="split")
     assert [(len(p), p.name, p.sampling_time) for p in pieces] == [
@@ -119,7 +127,7 @@ def test_a_gap_is_refused_split_or_bridged_with_a_warning() -> None:
 @given(st.lists(st.booleans(), min_size=3, max_size=60))
 @settings(deadline=None)
 def test_split_keeps_every_complete_row_in_its_place(holes: list[bool]) -> None:
-    """Against cutting by hand: runs of complete rows of at least two samples, nothing else."""
+    """Compared with cutting by hand: runs of at least two complete rows, nothing else."""
     rows = len(holes)
     data = np.column_stack([np.arange(rows) * 2.0, np.arange(float(rows)), np.where(holes, np.nan, np.arange(rows))])
     runs: list[list[int]] = [[]]
@@ -142,10 +150,12 @@ def test_split_keeps_every_complete_row_in_its_place(holes: list[bool]) -> None:
 
 def test_short_pieces_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("u,y\n1,1\n2,2\n3,3\n,4\n5,5\n6,NA\n7,7\n8,8\n\n9,9\n")
-    with pytest.warns(UserWarning, match=r"p\.csv: 1 of 3 pieces .* shorter than 3 samples and left out"):
+    with pytest.warns(UserWarning, match=r"p\.csv: 1 of 3 pieces .* shorter than 3 samples and were left out"):
         pieces = read_records(tmp_path / "p.csv", "u", "y", missing="split", shortest=3)
     assert [piece.name for piece in pieces] == ["p.csv (rows 2 to 4)", "p.csv (rows 8 to 11)"]
-    with pytest.raises(DataError, match="has at most 3 samples in a row, fewer than the 9 needed"):
+    with pytest.raises(
+        DataError, match="has at most 3 samples in a row without missing values, fewer than the 9 needed"
+    ):
         read_records(tmp_path / "p.csv", "u", "y", missing="split", shortest=9)
     with pytest.raises(DataError, match=r"ndarray has 3 samples, fewer than the 9 needed: shorten the washout"):
         read_records(np.arange(6.0).reshape(3, 2), 1, 2, shortest=9)
@@ -164,7 +174,7 @@ def test_pieces_are_measured_after_decimation() -> None:
 
 def test_pieces_of_another_sampling_time_are_refused() -> None:
     times = np.concatenate([np.arange(50.0), 100 + 1.2 * np.arange(20.0)])
-    with pytest.raises(DataError, match=r"irregular at row 52: the step expected is 1, found 1\.2"):
+    with pytest.raises(DataError, match=r"irregular at row 52: a step of 1 was expected, found 1\.2"):
         read_records(table(times), 2, 3, time=1, missing="split")
 
 
@@ -176,7 +186,7 @@ def test_rows_of_separators_at_the_end_are_no_samples(tmp_path: Path) -> None:
 
 def test_chunks_leave_no_seams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("echobound.data.cells.CHUNK", 7)
-    monkeypatch.setattr("echobound.data.text.BLOCK", 31)
+    monkeypatch.setattr("echobound.data.text.CHUNK", 31)
     rng = np.random.default_rng(1)
     values = rng.normal(size=(200, 3))
     lines = [",".join(map(repr, row)) for row in values.tolist()]
@@ -208,13 +218,13 @@ ROWS = 120_000
 def test_reading_needs_at_most_twice_the_memory_of_the_record(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrays, strings and bytes are traced by Python, Arrow's memory by its own pool; a chunk's worth is allowed."""
+    """Python traces arrays, strings and bytes, Arrow's pool its own memory; one chunk is allowed on top."""
     from test_data_formats import mat73
 
     monkeypatch.setattr("echobound.data.cells.CHUNK", 256)
-    monkeypatch.setattr("echobound.data.text.BLOCK", 1 << 14)
+    monkeypatch.setattr("echobound.data.text.CHUNK", 1 << 14)
     for module in ("variables", "sampling"):
-        monkeypatch.setattr(f"echobound.data.{module}.BLOCK", 1 << 12)
+        monkeypatch.setattr(f"echobound.data.{module}.CHUNK", 1 << 12)
     monkeypatch.setattr("echobound.data.frames.BATCH", 1 << 12)
     rng = np.random.default_rng(0)
     columns = {"t": np.arange(ROWS) * 0.5} | {name: rng.normal(size=ROWS) for name in ("a", "b", "c", "d")}

@@ -1,4 +1,4 @@
-"""Scaling: what each kind promises on the training data, its inverse, and storing it."""
+"""Scaling: what each kind promises on the training data, its inverse, and its storage."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echobound.data import Record, require_longer_than_washout, require_varying_outputs, split
+from echobound.data import Record, default_washout, require_longer_than_washout, require_varying_outputs, split
 from echobound.errors import DataError, InputError
 
 
@@ -48,15 +48,23 @@ def test_sizes_that_are_none_are_refused(size: float) -> None:
 
 @pytest.mark.parametrize(("validation", "test"), [(100, 0), (0.5, 0.5), (0.999, 0), (60, 40)])
 def test_something_must_be_left_for_training(validation: float, test: float) -> None:
-    with pytest.raises(InputError, match=r"run has 100 samples, and .* leave none for training"):
+    with pytest.raises(InputError, match=r"run has 100 samples, so .* leave none for training"):
         split(counting(100), validation, test)
+
+
+@given(st.lists(st.integers(1, 2000), min_size=1))
+def test_the_default_washout_leaves_four_fifths_of_every_part(lengths: list[int]) -> None:
+    washout = default_washout(lengths)
+    assert washout == min(100, min(lengths) // 5)
+    assert all(5 * (length - washout) >= 4 * length for length in lengths)
+    require_longer_than_washout([counting(length) for length in lengths[:3]], washout)
 
 
 def test_records_must_outlast_the_washout() -> None:
     require_longer_than_washout([counting(101), counting(500)], washout=100)
     with pytest.raises(DataError, match=r"washout=100 must be shorter than every test record, but run has 100 samples"):
         require_longer_than_washout([counting(500), counting(100)], washout=100, what="test")
-    with pytest.raises(InputError, match="from 0 on, got -1"):
+    with pytest.raises(InputError, match="0 or more, got -1"):
         require_longer_than_washout(counting(5), washout=-1)
 
 

@@ -51,7 +51,7 @@ def test_words_have_the_documented_layout(key: tuple[int, int], region: int, blo
     ],
 )
 def test_draws_never_change(draw: tuple[int, int, int, int], key: list[int], first: int) -> None:
-    """Pinned: a certificate names its winner by these four numbers, and must find it again years later."""
+    """Pinned: a certificate names its winner by these four numbers, and must still find it years later."""
     assert draw_key(*draw).tolist() == key
     assert words(draw_key(*draw), 1, 1).tolist() == [first]
 

@@ -1,4 +1,4 @@
-"""The exception tree: what users catch, and what the messages hold."""
+"""The exception tree: what users catch, and what the messages contain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_missing_extra_names_the_command() -> None:
     "error", [DataError("no"), DamagedFile("a.npz", "header", "gone"), MissingExtra("the GPU kernel", extra="gpu")]
 )
 def test_errors_cross_process_boundaries(error: EchoboundError) -> None:
-    """A worker process sends its exception back pickled; one that cannot be rebuilt would break the pool."""
+    """A worker process returns its exception pickled; one that cannot be unpickled would break the pool."""
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)

@@ -1,4 +1,4 @@
-"""The examples: scripts run, notebooks are what their scripts give and run from a clean kernel."""
+"""The examples: scripts run; notebooks are what their scripts give, and run in a fresh kernel."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Files: whole or not there, exact round trips, and nothing believed that does not check."""
+"""Files: complete or absent, exact round trips, and nothing accepted that fails a check."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> No
 
 def test_missing_files_ask_for_the_run(tmp_path: Path) -> None:
     for read in (lambda path: read_json(path), lambda path: read_npz(path, "model")):
-        with pytest.raises(RunError, match=r"is missing: is .* a run folder") as refusal:
+        with pytest.raises(RunError, match=r"is missing: check that .* is a run folder") as refusal:
             read(tmp_path / "plan.json")
         assert not isinstance(refusal.value, DamagedFile)
 
@@ -131,12 +131,12 @@ def test_fortran_order_and_big_endian_come_back(tmp_path: Path) -> None:
 
 
 def test_another_kind_is_refused(model: Path) -> None:
-    with pytest.raises(DamagedFile, match="header: a data was expected, found 'model'"):
+    with pytest.raises(DamagedFile, match="header: kind 'data' was expected, found 'model'"):
         read_npz(model, "data")
 
 
 def test_no_flipped_bit_goes_unnoticed(model: Path) -> None:
-    """Every byte in turn: refused as damaged, or the content is the same after all (names of zip fields and such)."""
+    """Each byte in turn: the file is refused as damaged, or its content is unchanged (unused fields of the archive)."""
     raw = model.read_bytes()
     header, stored = read_npz(model, "model")
     for position in range(len(raw)):
@@ -193,7 +193,7 @@ def archive(path: Path, members: dict[str, bytes], compression: int = zipfile.ZI
     ],
 )
 def test_array_headers_that_lie_are_refused_with_the_array(tmp_path: Path, descr: str, shape: str) -> None:
-    """With a right checksum, as only somebody who means it can write."""
+    """With a correct checksum, as in a deliberate forgery."""
     path = tmp_path / "model.npz"
     text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n"
     body = b"" if shape.startswith(("(4", "(0", "(9")) else bytes(16)
@@ -205,10 +205,10 @@ def test_array_headers_that_lie_are_refused_with_the_array(tmp_path: Path, descr
 def test_compressed_and_foreign_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     archive(path, {"W.npy": member(np.zeros(1000))}, zipfile.ZIP_DEFLATED)
-    with pytest.raises(DamagedFile, match="array W: compressed"):
+    with pytest.raises(DamagedFile, match="array W: it is compressed"):
         read_npz(path, "model")
     archive(path, {"readme.txt": b"hello"})
-    with pytest.raises(DamagedFile, match=r"array readme\.txt: bad header"):
+    with pytest.raises(DamagedFile, match=r"array readme\.txt: its header cannot be read"):
         read_npz(path, "model")
 
 
@@ -235,7 +235,7 @@ def test_headers_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
         read_npz(path, "model")
     assert len(str(refusal.value)) < 400 + len(str(path))
     archive(path, {"W.npy": member(np.zeros(3))})
-    with pytest.raises(DamagedFile, match="header: no JSON header of a model"):
+    with pytest.raises(DamagedFile, match="header: not a JSON header of kind 'model'"):
         read_npz(path, "model")
 
 
@@ -301,7 +301,7 @@ def test_digest_tells_apart(one: object, other: object) -> None:
 
 
 def test_digest_never_changes() -> None:
-    """Pinned: run folders and certificates of earlier versions must still check."""
+    """Pinned: run folders and certificates of earlier versions must remain valid."""
     value = {"u": np.arange(4.0).reshape(2, 2), "names": ["q3", "pH"], "sampling_time": 10.0, "none": None}
     assert digest(value) == "08469a5a0b0ad1200fee012d92b9010ef69cacd4ba082dc2078f3285bed6fbf3"
 

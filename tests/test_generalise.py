@@ -205,7 +205,7 @@ def test_bad_data(bare, copied, records, tmp_path):
         generalise(run, records[2:4], blocks=2, gap=50, mixing=0.0)
     with pytest.raises(DataError, match="must have the same channels"):
         generalise(run, Record(u=np.zeros(90), y=np.arange(90.0), sampling_time=10.0))
-    with pytest.raises(DataError, match="one sampling time"):
+    with pytest.raises(DataError, match="the same sampling time"):
         generalise(run, replace(records[2], sampling_time=5.0))
     with pytest.raises(DataError, match="washout=40 must be shorter"):
         generalise(run, records[2].part(0, 40))
@@ -214,7 +214,7 @@ def test_bad_data(bare, copied, records, tmp_path):
             generalise(run, again)
         with pytest.raises(DataError, match="the same data"):
             identify(*records[:2], test=again, **SMALL)
-    with pytest.raises(DataError, match="output moves"):
+    with pytest.raises(DataError, match="in which it varies"):
         generalise(run, replace(records[2], y=np.ones((120, 1))))
     with pytest.raises(RunError, match="not a run folder"):
         generalise(tmp_path / "nothing", records[2])

@@ -353,7 +353,7 @@ def test_blocks_score_the_mean_and_the_model_is_trained_on_all(in_blocks, ph_rec
     assert in_blocks.certificate.threshold == in_blocks.scores["validation"]["fit"] == scores.max()
     whole = hold_out(training, training, law=paper(15), scores=[get_score("fit")], washout=40)
     trial = get_kernel("reference").trial(whole, in_blocks.certificate.winner)
-    assert in_blocks.model.readout == pytest.approx(trial.readouts[0][0], rel=1e-5)
+    assert in_blocks.model.readout == pytest.approx(trial.trained[0][0].readout, rel=1e-5)
     assert in_blocks.model.scaling.to_arrays() == Scaling.fit("minmax", training).to_arrays()
     assert in_blocks.model.training_mean == pytest.approx(training.y.mean(axis=0))
 

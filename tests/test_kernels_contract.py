@@ -1,4 +1,4 @@
-"""The same tests for every kernel: rows, failures, folds, options, independence of blocks."""
+"""The same tests for every kernel: rows, failures, folds, options, independence of batches."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from kernel_agreement import agreement
 
 from echobound.data import Record
 from echobound.kernels import Fold, Problem, Segment, Status, get_kernel, hold_out
-from echobound.network import ReservoirLaw, broad, paper
+from echobound.network import LeastSquares, ReservoirLaw, broad, paper
 from echobound.scores import Score, get_score
 
 GPU = pytest.param("gpu", marks=needs_gpu)
@@ -25,8 +25,8 @@ LAWS = {
     ),
     "nothing but the state": dataclasses.replace(paper(25), input_delays=0),
     "padding": dataclasses.replace(paper(25), padding=40),
-    "ridge grid": dataclasses.replace(paper(25), ridges=(1e-10, 1e-6, 1e-2)),
-    "no ridge": dataclasses.replace(paper(12), ridges=(0.0,)),
+    "ridge grid": dataclasses.replace(paper(25), training=LeastSquares((1e-10, 1e-6, 1e-2))),
+    "no ridge": dataclasses.replace(paper(12), training=LeastSquares((0.0,))),
     "training noise": dataclasses.replace(paper(25), training_noise=0.01),
     "standard scaling with bias": dataclasses.replace(paper(25), scaling="standard", bias_scale=0.5),
     "no scaling": dataclasses.replace(paper(25), scaling="none", input_scale=0.05, feedback_scale=0.05),
@@ -92,12 +92,12 @@ def test_folds_agree_with_the_reference(fast, ph_records):
     assert not disagree
 
 
-def test_rows_do_not_depend_on_blocks(kernel, ph_records):
+def test_rows_do_not_depend_on_batches(kernel, ph_records):
     problem = hold_out(*ph_records, law=broad(order=20), scores=SCORES, washout=60)
     whole = kernel.evaluate(problem, range(6))
     names = [name for name in whole.dtype.names if name != "seconds"]
     for cut in ([[0], [1], [2], [3], [4], [5]], [[5, 4], [3, 2, 1, 0]]):
-        pieces = np.concatenate([kernel.evaluate(problem, block) for block in cut])
+        pieces = np.concatenate([kernel.evaluate(problem, batch) for batch in cut])
         pieces = pieces[np.argsort(pieces["index"])]
         for name in names:
             assert (pieces[name] == whole[name]).all(), name
@@ -114,7 +114,7 @@ def test_a_network_does_not_depend_on_the_orders_of_its_mates(kernel, ph_records
 
 def unstable_law():
     """Past outputs in the readout, no ridge to hold them, and an integrating plant: free runs that blow up."""
-    return ReservoirLaw(order=5, output_delays=2, ridges=(1e-14,), norm=0.5)
+    return ReservoirLaw(order=5, output_delays=2, training=LeastSquares((1e-14,)), norm=0.5)
 
 
 def exploding_record(length=600):
@@ -140,19 +140,19 @@ def test_divergence_is_a_row(kernel):
 
 def test_users_own_score_selects(kernel, ph_records):
     peak = Score("peak", lambda y, yhat: np.abs(y - yhat).max(), "min")
-    law = dataclasses.replace(paper(20), ridges=(1e-8, 1e-1))
+    law = dataclasses.replace(paper(20), training=LeastSquares((1e-8, 1e-1)))
     problem = hold_out(*ph_records, law=law, scores=[peak, SCORES[0]], washout=60)
     trial = kernel.trial(problem, 2)
     by_hand = [np.abs(problem.measured[0] - one).max() for one in trial.outputs[0]]
     row = kernel.evaluate(problem, [2])[0]
     assert row["scores"][0] == min(by_hand)
-    assert row["ridge"] == law.ridges[int(np.argmin(by_hand))]
+    assert row["ridge"] == law.training.ridges[int(np.argmin(by_hand))]
 
 
 def test_fallback_is_recorded(kernel):
     k = np.arange(120.0)
     record = Record(u=np.stack([np.sin(k)] * 2, axis=1), y=np.cos(k))  # twice the same input: singular
-    law = ReservoirLaw(order=2, ridges=(1e-30,))
+    law = ReservoirLaw(order=2, training=LeastSquares((1e-30,)))
     rows = kernel.evaluate(hold_out(record, record, law=law, scores=SCORES, washout=10), range(3))
     assert (rows["ridge"] == 0).all()
     assert np.isfinite(rows["scores"]).all()

@@ -16,7 +16,7 @@ from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, gram_update, tria
 from echobound.kernels.cpu.philox import floyd, symmetric, units
 from echobound.kernels.cpu.step import tanh
 from echobound.kernels.problem import hold_out
-from echobound.network import paper
+from echobound.network import LeastSquares, paper
 from echobound.network.reservoir import draw_reservoir
 from echobound.network.spectral_norm import spectral_norm as reference_norm
 from echobound.scores import get_score
@@ -61,12 +61,11 @@ def test_philox_is_numpys(count, region):
 @pytest.mark.parametrize("pattern", ["diagonals", "random"])
 @pytest.mark.parametrize("order", [1, 2, 9, 50, 201])
 def test_weights_are_bit_identical_before_the_norm_is_scaled(pattern, order, ph_records):
-    from echobound.kernels.cpu import _draw
+    from echobound.kernels.cpu.net import drawn_net
 
     law = dataclasses.replace(paper(order), pattern=pattern, bias_scale=0.7, leak=0.5, leak_spread=0.2)
     problem = hold_out(*ph_records, law=law, scores=[get_score("fit")], washout=50)
-    key = problem.key(3)
-    net = _draw(problem, key, law.settle(key))
+    net = drawn_net(problem.draw(3))
     reference = draw_reservoir(law, 1, 1, seed=0, index=3)
     assert (reference.W_u == net.W_u.T).all()
     assert (reference.W_y == net.W_y.T).all()
@@ -89,16 +88,16 @@ def test_norm_is_the_references(slots):
 
 def test_blas_and_lapack():
     rng = np.random.default_rng(0)
-    block = rng.normal(size=(64, 11))
+    chunk = rng.normal(size=(64, 11))
     ints, reals, flags = np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
     gram = np.zeros((11, 11))
-    gram_update(ADDRESSES, ints, reals, flags, block, 40, gram)
-    gram_update(ADDRESSES, ints, reals, flags, block[40:].copy(), 24, gram)
-    assert np.allclose(np.tril(gram), np.tril(block.T @ block), rtol=1e-13)
+    gram_update(ADDRESSES, ints, reals, flags, chunk, 40, gram)
+    gram_update(ADDRESSES, ints, reals, flags, chunk[40:].copy(), 24, gram)
+    assert np.allclose(np.tril(gram), np.tril(chunk.T @ chunk), rtol=1e-13)
     factor = gram.copy()
     assert cholesky(ADDRESSES, ints, flags, factor, 10)
     rhs = rng.normal(size=(2, 10))
-    expected = np.linalg.solve((block.T @ block)[:10, :10], rhs.T).T
+    expected = np.linalg.solve((chunk.T @ chunk)[:10, :10], rhs.T).T
     triangle_solve(ADDRESSES, ints, flags, factor, 10, rhs)
     assert np.allclose(rhs, expected, rtol=1e-9)
     assert not cholesky(ADDRESSES, ints, flags, np.zeros((11, 11)), 10)
@@ -133,14 +132,14 @@ def test_one_blas_thread_is_kept_until_the_first_one_leaves():
 
 
 def test_long_records_do_not_need_the_whole_regression(ph_records):
-    # More rows than one block, cut at odd places: the same result as the reference by another path.
+    # More rows than one chunk, cut at odd places: the same result as the reference by another path.
     from kernel_agreement import agreement
 
     from echobound.kernels import get_kernel
 
     training, validation = ph_records
     for ridges in ((1e-8,), (0.0,)):
-        law = dataclasses.replace(paper(30), ridges=ridges)
+        law = dataclasses.replace(paper(30), training=LeastSquares(ridges))
         problem = hold_out(
             [training, training.part(0, 333)], validation, law=law, scores=[get_score("fit")], washout=37
         )

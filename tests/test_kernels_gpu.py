@@ -13,9 +13,9 @@ from echobound.errors import InputError, MissingExtra
 from echobound.kernels import get_kernel, gpu, hold_out
 from echobound.kernels.gpu import batch as batches
 from echobound.kernels.gpu import device
-from echobound.network import ReservoirLaw, broad, paper
+from echobound.network import LeastSquares, ReservoirLaw, broad, paper
 from echobound.network.distribution import Choice, Uniform
-from echobound.network.law import VALUES
+from echobound.network.hyperparameters import VALUES
 from echobound.network.reservoir import draw_reservoir, symmetric
 from echobound.network.spectral_norm import spectral_norm
 from echobound.scores import get_score
@@ -26,7 +26,7 @@ SCORES = [get_score("fit"), get_score("rmse")]
 def drawn(problem, count, monkeypatch, normalised):
     """A batch of networks after the draw, with or without the norm."""
     keys = draw_keys(problem.seed, problem.stream, problem.family, range(count))
-    hypers = problem.law.settle_all(keys)
+    hypers = problem.law.draw_all(keys)
     kinds = tuple(sorted({hyper.scaling for hyper in hypers}))
     batch = batches.Batch(problem, [batches.FoldOnCard.load(problem, 0, kinds)], keys, hypers, device.Lane())
     if not normalised:
@@ -69,7 +69,7 @@ def test_norm_agrees_to_1e_10(order, nonzeros, pattern, ph_records, monkeypatch)
 
 
 @needs_gpu
-def test_mixed_orders_and_all_kinds_of_draws_in_one_block(mimo_records):
+def test_mixed_orders_and_all_kinds_of_draws_in_one_call(mimo_records):
     law = dataclasses.replace(broad(), order=Choice((5, 31, 32, 33, 90, 300)), norm=Uniform(0.5, 0.9))
     problem = hold_out(*mimo_records, law=law, scores=SCORES, washout=30)
     _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(24))
@@ -86,7 +86,7 @@ def test_more_states_than_threads(ph_records):
 @needs_gpu
 @pytest.mark.parametrize("pattern", ["diagonals", "random"])
 def test_order_4000(pattern, ph_records):
-    law = dataclasses.replace(paper(4000), pattern=pattern, ridges=(1e-4,))
+    law = dataclasses.replace(paper(4000), pattern=pattern, training=LeastSquares((1e-4,)))
     problem = hold_out(*ph_records, law=law, scores=SCORES, washout=60)
     one, other = (get_kernel(name).evaluate(problem, [0])["scores"] for name in ("cpu", "gpu"))
     assert one == pytest.approx(other, rel=1e-7)
@@ -102,7 +102,7 @@ def test_more_rows_than_are_held_at_once(ridges):
     for t in range(1, len(k)):
         y[t] = 0.8 * y[t - 1] + 0.3 * np.tanh(u[t - 1])
     record = Record(u=u, y=y + 1e-3 * np.cos(k**1.3))
-    law = ReservoirLaw(order=24, ridges=ridges)
+    law = ReservoirLaw(order=24, training=LeastSquares(ridges))
     problem = hold_out([record, record.part(100, 9_500)], record.part(0, 900), law=law, scores=SCORES)
     _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(3))
     assert not disagree

@@ -12,7 +12,8 @@ from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DataError, InputError
 from echobound.kernels import Fold, Problem, Segment, blocks_in_turn, hold_out
-from echobound.network import ReservoirLaw, draw_reservoir, paper
+from echobound.kernels.training import final_fit
+from echobound.network import LeastSquares, ReservoirLaw, draw_reservoir, paper
 from echobound.scores import get_score
 
 SCORES = (get_score("fit"),)
@@ -29,8 +30,8 @@ def noisy(records, folds, amount, **more):
 
 
 def fed_back(problem, index, fold=0, kind="minmax"):
-    hyper = problem.law.settle(problem.key(index))
-    return problem.fed_back(index, hyper, problem.scaled(fold, kind))
+    data = problem.scaled(fold, kind)
+    return problem.draw(index).fed_back([y for _, y in data.training], data.output_spread)
 
 
 def documented_units(problem, index, count):
@@ -177,7 +178,7 @@ def test_hold_out_leaves_100_samples_for_the_washout_by_default():
         (record(50), record(50), {"washout": -1}, InputError, "washout"),
         (record(50), Record(u=np.arange(50.0), y=np.ones(50)), {"washout": 5}, DataError, "FIT is undefined"),
         (record(50), record(50, output_names=("z",)), {"washout": 5}, DataError, "same channels"),
-        (record(50), record(50, sampling_time=2.0), {"washout": 5}, DataError, "one sampling time"),
+        (record(50), record(50, sampling_time=2.0), {"washout": 5}, DataError, "the same sampling time"),
         ([], record(50), {"washout": 5}, DataError, "training data must be a Record"),
         (record(50), [], {"washout": 5}, DataError, "validation data must be a Record"),
         (record(50), record(50), {"washout": 5, "scores": ()}, InputError, "needs a score"),
@@ -338,9 +339,10 @@ def test_blocks_that_cannot_be(change, match):
 
 
 def test_a_refit_is_on_everything_with_one_ridge():
-    problem = blocks_in_turn([record(50), record(70)], 2, law=paper(5), scores=SCORES, washout=5, seed=4)
-    whole = problem.refitted(1e-6)
-    assert whole.law == dataclasses.replace(paper(5), ridges=(1e-6,))
+    law = dataclasses.replace(paper(5), training=LeastSquares((1e-8, 1e-6)))
+    problem = blocks_in_turn([record(50), record(70)], 2, law=law, scores=SCORES, washout=5, seed=4)
+    whole = final_fit(problem, 1)
+    assert whole.law == dataclasses.replace(paper(5), training=LeastSquares((1e-6,)))
     [fold] = whole.folds
     assert fold.training == (Segment(0, 0, 50, 5), Segment(1, 0, 70, 5))
     assert (whole.seed, whole.stream, whole.family) == (4, problem.stream, problem.family)

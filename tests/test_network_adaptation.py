@@ -12,9 +12,10 @@ from echobound.errors import DataError, InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import ReservoirLaw, paper, respond
-from echobound.network.adaptation import BLOCK, SHARE, Adaptation, RecursiveLeastSquares
+from echobound.network.adaptation import SHARE, WINDOW, Adaptation
 from echobound.network.dynamics import features, teacher_states
 from echobound.network.readout import least_squares
+from echobound.network.recursive import RecursiveLeastSquares
 from echobound.plants import PHPlant, ph_experiment
 from echobound.plants.excitation import multilevel
 from echobound.scores import fit, get_score
@@ -47,7 +48,7 @@ def added(solver, phi, y, pieces):
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 1e-3])
-@pytest.mark.parametrize("size", [1, 7, BLOCK, 1000])
+@pytest.mark.parametrize("size", [1, 7, WINDOW, 1000])
 def test_recursive_is_batch(ridge, size):
     phi, y = data(500, 30, 2)
     solver = added(RecursiveLeastSquares(30, 2), phi, y, range(size, 500, size))
@@ -247,7 +248,7 @@ def test_the_change_is_seen_however_the_samples_come(drifting):
                 _ = adaptation.model  # a look changes nothing
         found.append((adaptation.changes, adaptation.model.readout))
     [change] = found[0][0]
-    assert 1500 - model.washout < change <= 1500 - model.washout + 6 * BLOCK
+    assert 1500 - model.washout < change <= 1500 - model.washout + 6 * WINDOW
     for changes, readout in found[1:]:
         assert changes == [change]
         assert distance(readout, found[0][1]) < 1e-6
@@ -260,12 +261,12 @@ def test_the_past_is_discounted_and_what_showed_the_change_is_not(drifting):
     start = adaptation.model.readout
     while not adaptation.changes:
         now = adaptation.samples + model.washout if adaptation.samples else 0
-        stop = now + (BLOCK if now else model.washout + BLOCK)
+        stop = now + (WINDOW if now else model.washout + WINDOW)
         adaptation.update(record.u[now:stop], record.y[now:stop])
     phi, y = regression(model, [training, record.part(0, stop)])
     old, ridge = len(training) - model.washout, model.origin["ridge"]
     fits = []
-    for recent in range(BLOCK, 9 * BLOCK, BLOCK):  # where the sum began to rise
+    for recent in range(WINDOW, 9 * WINDOW, WINDOW):  # where the sum began to rise
         weights = 0.999 ** np.arange(len(phi) - 1, -1, -1.0)
         weights[:old] = (1 - SHARE) * 0.999 ** (len(phi) - old)
         weights[:-recent] *= 25.0 / weights[:-recent].sum()
@@ -273,7 +274,7 @@ def test_the_past_is_discounted_and_what_showed_the_change_is_not(drifting):
         rows = pulled(phi, y, weights, np.square(phi[:old]).sum(), start, ridge)
         fits.append(distance(adaptation.model.readout, batch(*rows[:2], ridge, rows[2])))
     assert min(fits) < 1e-6
-    assert np.argmin(fits) >= 3  # no fewer than four bad blocks
+    assert np.argmin(fits) >= 3  # no fewer than four bad windows
 
 
 def test_the_same_plant_raises_no_alarm(drifting):

@@ -81,7 +81,7 @@ def test_files_that_are_no_committee_are_refused(committee, tmp_path):
     committee.save(path)
     with pytest.raises(DamagedFile, match="a model was expected"):
         EchoStateNetwork.load(path)
-    header, content = committee._content()
+    header, content = committee.content()
     for changed, match in (
         (({**header, "format": 9}, content), "format 9"),
         (({**header, "members": []}, content), "at least one"),
@@ -99,5 +99,5 @@ def test_members_must_fit_together(committee):
     with pytest.raises(InputError, match="at least one network"):
         Committee(())
     other = dataclasses.replace(committee.members[0], sampling_time=7.0)
-    with pytest.raises(InputError, match="one sampling_time"):
+    with pytest.raises(InputError, match="the same sampling_time"):
         Committee((other, *committee.members))

@@ -51,7 +51,7 @@ def test_padding_is_a_longer_record_with_the_first_sample_held(example):
 
 def test_features_in_their_documented_order():
     hyper = dataclasses.replace(
-        paper(3).settle(np.array([1, 2], dtype=np.uint64)),
+        paper(3).draw(np.array([1, 2], dtype=np.uint64)),
         input_delays=2,
         present_input=True,
         output_delays=2,

@@ -75,11 +75,11 @@ def test_the_signal_is_the_documented_function_of_the_words() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"samples": 0}, "samples must be a whole number from 1 on, got 0"),
+        ({"samples": 0}, "samples must be a whole number, 1 or more, got 0"),
         ({"samples": 2.5}, "samples must be"),
         ({"samples": True}, "samples must be"),
         ({"samples": 5, "period": 0}, "period must be"),
-        ({"samples": 5, "levels": 1}, "levels must be a whole number from 2 on"),
+        ({"samples": 5, "levels": 1}, "levels must be a whole number, 2 or more"),
         ({"samples": 5, "low": 3.0, "high": 3.0}, "amplitude range"),
         ({"samples": 5, "low": float("nan")}, "amplitude range"),
         ({"samples": 5, "seed": -1}, "seed must be"),

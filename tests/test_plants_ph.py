@@ -17,7 +17,7 @@ from echobound.plants import PHPlant, PHState, multilevel, noise_limit, ph_exper
 
 
 def balance(y: float, wa: float, wb: float) -> float:
-    """The charge balance, written out from the chemistry with the numbers of the paper."""
+    """Return the charge balance, written out from the chemistry with the numbers of the paper."""
     return wa + 10 ** (y - 14) - 10**-y + wb * (1 + 2 * 10 ** (y - 10.25)) / (1 + 10 ** (6.35 - y) + 10 ** (y - 10.25))
 
 
@@ -27,7 +27,7 @@ def steady_ph(q3: float, q2: float = 0.55) -> float:
 
 
 def reference_response(q3: np.ndarray, q2: np.ndarray) -> np.ndarray:
-    """The three differential equations as printed (signs corrected), solved by scipy, sample by sample held inputs."""
+    """Solve the three differential equations (signs corrected) by SciPy, with inputs held between samples."""
 
     def slope(_t: float, x: np.ndarray, base: float, buffer: float) -> list[float]:
         wa, wb, h = x
@@ -147,7 +147,7 @@ def test_ph_falls_as_acid_is_added(wa: list[float], wb: float) -> None:
 
 @pytest.mark.parametrize(("wa", "wb"), [(np.nan, 0.0), (0.0, np.nan), (100.0, 0.0), (0.0, -1e-6), (0.0, np.inf)])
 def test_ph_of_impossible_solutions_is_refused(wa: float, wb: float) -> None:
-    with pytest.raises(InputError, match="pH is defined for"):
+    with pytest.raises(InputError, match="pH is computed for"):
         ph_of(wa, wb)
 
 

@@ -1,4 +1,4 @@
-"""Scores: against plain sums, their invariances, divergence, overflow, and the registry."""
+"""Scores: compared with plain sums; invariances, divergence, overflow, and the registry."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def test_a_free_run_near_the_largest_double_raises_nothing() -> None:
 def test_signals_of_different_shape_are_not_broadcast(signals: tuple[np.ndarray, np.ndarray]) -> None:
     measured, simulated = signals
     for wrong in (simulated[:, 0], simulated[:, :1], simulated[:-1], simulated.T):
-        with pytest.raises(InputError, match="must have one shape"):
+        with pytest.raises(InputError, match="must have the same shape"):
             rmse(measured, wrong)
-        with pytest.raises(InputError, match="must have one shape"):
+        with pytest.raises(InputError, match="must have the same shape"):
             fit(measured, wrong)
-    with pytest.raises(InputError, match="must have one shape"):
+    with pytest.raises(InputError, match="must have the same shape"):
         fit(measured[:, 0], simulated[:, 0])
 
 
@@ -143,7 +143,7 @@ def test_a_users_score_is_not_asked_about_a_diverged_network() -> None:
 
 @pytest.mark.parametrize("name", ["fit", "rmse"])
 def test_from_the_root_mean_squares_alone(name: str) -> None:
-    """What a kernel computes that brings no outputs must be what the outputs would have scored."""
+    """A kernel that returns no outputs must compute the score that the outputs would have had."""
     score, generator = get_score(name), np.random.default_rng(1)
     measured = generator.normal(size=(50, 2))
     simulated = measured + generator.normal(size=(4, 50, 2))
@@ -160,7 +160,7 @@ def test_the_registry_finds_refuses_and_keeps() -> None:
     assert register_score(own) is own
     assert get_score(own.name) is own
     assert get_score(own) is own
-    with pytest.raises(InputError, match="there is a score named 'fit' already"):
+    with pytest.raises(InputError, match="a score named 'fit' is registered already"):
         register_score(Score("fit", rmse, "min"))
     with pytest.raises(InputError, match=r"unknown score 'r2': known are .*fit.*rmse"):
         get_score("r2")

@@ -8,7 +8,7 @@ from echobound.scores import Score, register_score  # isort: skip
 from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
-from echobound.network import broad, from_reservoirpy, paper  # isort: skip
+from echobound.network import LeastSquares, broad, from_reservoirpy, paper  # isort: skip
 from echobound.scenario import Certificate, Generalisation  # isort: skip
 from echobound.plan import Plan  # isort: skip
 from echobound.runs import RunFolder  # isort: skip
@@ -30,6 +30,7 @@ __all__ = [
     "EchoboundError",
     "Generalisation",
     "Identification",
+    "LeastSquares",
     "LogUniform",
     "Plan",
     "Record",

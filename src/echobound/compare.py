@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from echobound.data import Record, as_records
+from echobound.data import as_records
 from echobound.errors import InputError
-from echobound.network import Simulation
+from echobound.network import Model
 from echobound.scores import summary
 
-__all__ = ["Model", "compare"]
-
-
-class Model(Protocol):
-    """What can be compared: a network of ours, or whatever simulates and predicts like one."""
-
-    @property
-    def washout(self) -> int:
-        """Samples with measured outputs fed back before a free run."""
-        ...
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        ...
-
-    def simulate(self, inputs: Record, *, washout: int | None = None) -> Simulation:
-        """Free run."""
-        ...
-
-    def predict(self, record: Record, horizon: int = 1, washout: int | None = None) -> Simulation:
-        """Prediction some samples ahead."""
-        ...
+__all__ = ["compare"]
 
 
 def compare(
@@ -46,14 +24,14 @@ def compare(
     Parameters
     ----------
     data
-        A record or several, or what `as_records` takes.
+        A record, several records, or anything else that `as_records` takes.
     models
-        Models, called ``model 1``, ``model 2``, ...; or mappings of names to models.
+        Models, called ``model 1``, ``model 2``, ...; or mappings from names to models.
     horizon
-        None (or infinity) compares free runs, k predictions k samples ahead.
+        None (or infinity) compares free runs, a number k compares predictions k samples ahead.
     washout
-        Samples at the start of each record that are fed back and not scored; if not given, the longest washout among
-        the models, so that all are scored on the same samples.
+        Samples at the start of each record that are fed back and not scored. If not given, it is the longest washout of
+        the models, so that all of them are scored on the same samples.
 
     Returns
     -------
@@ -77,7 +55,7 @@ def compare(
     if not named:
         raise InputError("give at least one model to compare")
     if horizon is not None and horizon != math.inf and not (horizon >= 1 and horizon == int(horizon)):
-        raise InputError(f"the horizon must be a whole number of samples from 1 on, or infinity, got {horizon}")
+        raise InputError(f"the horizon must be a whole number of samples, 1 or more, or infinity, got {horizon}")
     steps = None if horizon is None or horizon == math.inf else int(horizon)
     records = as_records(data, "compared")
     skipped = max(model.washout for model in named.values()) if washout is None else washout

@@ -1,12 +1,12 @@
 """Random words: a draw is (seed, stream, family, index), the same on every machine.
 
-The key of a draw is ``SeedSequence(seed, spawn_key=(stream, family, index))``; its words are those of
-Philox4x64-10 at a fixed counter layout: *block b of region r has the counter (b + 1, r, 0, 0)* and gives words
-4b .. 4b+3. Each array of a network has a region of its own, so no array depends on the size of another, and any
-word can be computed alone (as a GPU does).
+The key of a draw is ``SeedSequence(seed, spawn_key=(stream, family, index))``. Its words are those of Philox4x64-10
+with a fixed layout of the counter: *block b of region r has the counter (b + 1, r, 0, 0)* and gives the words 4b to
+4b + 3. Each array of a network has its own region, so no array depends on the size of another, and any word can be
+computed alone, as a GPU does.
 
-Only raw words are used, since NumPy's distribution methods may change between versions: everything random in
-echobound is computed from ``unit(word)``, a multiple of 2**-53 in [0, 1).
+Only raw words are used, because NumPy may change its distributions between versions: everything random in echobound is
+computed from ``unit(word)``, a multiple of 2**-53 in [0, 1).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from echobound.errors import InputError
 __all__ = ["PLANT", "SEARCH", "VERIFICATION", "draw_key", "draw_keys", "unit", "words"]
 
 SEARCH = 0
-"""Stream of the networks among which the best is picked."""
+"""Stream of the networks from which the best is picked."""
 VERIFICATION = 1
-"""Stream of the fresh networks that put a certificate to the test."""
+"""Stream of the fresh networks that test a certificate."""
 PLANT = 2
-"""Stream of excitation signals and measurement noise of simulated plants."""
+"""Stream of the excitation and the measurement noise of simulated plants."""
 
 
 def draw_key(seed: int, stream: int, family: int, index: int) -> Words:
-    """Return the two 64-bit words that key all randomness of one draw.
+    """Return the key of a draw: two 64-bit words from which all its random words follow.
 
     Examples
     --------
@@ -46,8 +46,9 @@ def draw_key(seed: int, stream: int, family: int, index: int) -> Words:
 def draw_keys(seed: int, stream: int, family: int, indices: Sequence[int]) -> Words:
     """Return the keys of many draws at once, ``(draw, 2)``: the same as `draw_key`, in a hundredth of the time.
 
-    The pool of ``SeedSequence(seed, spawn_key=(stream, family))`` is what NumPy has before it mixes in the index; that
-    last word, and the words of the key from the pool, follow here for all indices together.
+    NumPy mixes the index into its pool last, so the pool before that is common to all draws: it is taken from
+    ``SeedSequence(seed, spawn_key=(stream, family))``. The last step, and the key that follows from the pool, are done
+    here for all indices together.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def draw_keys(seed: int, stream: int, family: int, indices: Sequence[int]) -> Wo
         _require_draw(seed, stream, family, index)
     last = np.asarray(indices, dtype=np.uint32)
     pool = SeedSequence(int(seed), spawn_key=(int(stream), int(family))).pool
-    # 16 words were hashed to fill and stir the pool of four, and four for each of stream and family.
+    # The hash constant changes with each word hashed: 16 to fill and stir the pool, then 4 each for stream and family.
     mixer = _INIT_A * pow(_MULT_A, 24, 2**32) & _WORD
     mixed = []
     for word in pool:
@@ -77,7 +78,7 @@ def draw_keys(seed: int, stream: int, family: int, indices: Sequence[int]) -> Wo
     return state.astype("<u4").view("<u8").astype(np.uint64)
 
 
-# Constants of NumPy's SeedSequence, which promises never to change them.
+# Constants of NumPy's SeedSequence. NumPy promises never to change its stream, and a test compares the two.
 _INIT_A, _MULT_A, _INIT_B, _MULT_B = 0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R, _WORD = 0xCA01F9DD, 0x4973F715, 2**32 - 1
 
@@ -94,7 +95,7 @@ def _require_draw(seed: int, stream: int, family: int, index: int) -> None:
 
 
 def words(key: Words, region: int, count: int, block: int = 0) -> Words:
-    """Return `count` words of one region of a draw, from the start of block `block` on.
+    """Return `count` words of one region of a draw, starting with block `block`.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def words(key: Words, region: int, count: int, block: int = 0) -> Words:
     >>> bool((words(key, 1, 12)[4:8] == words(key, 1, 4, block=1)).all())
     True
     """
-    counter = np.array([block, region, 0, 0], dtype=np.uint64)
+    counter = np.array([block, region, 0, 0], dtype=np.uint64)  # NumPy increments it before each block
     return Philox(key=key, counter=counter).random_raw(count)
 
 

@@ -3,14 +3,14 @@
 ::
 
     EchoboundError              every error raised on purpose; its text is one sentence for the user
-    ├── InputError              an argument or a file's content is not usable (also a ValueError)
-    │   └── DataError           ... in a record: missing column, NaN, too short, constant
+    ├── InputError              an argument or the content of a file cannot be used (also a ValueError)
+    │   └── DataError           ... because of a record: missing column, NaN, too short, constant
     ├── RunError                a run folder cannot be used: another plan, in use, not writable
     │   └── DamagedFile         ... because one of its files is damaged or was changed
     └── MissingExtra            an optional part is not installed (also an ImportError)
 
-Every message says what was expected, what came, and what to do. A network whose free run
-diverges is *not* an error: it is a row of the score table (see ``kernels``).
+Every message says what was expected, what was found, and what to do. A network whose free run diverges is *not* an
+error: it is a row of the ledger (see ``kernels``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EchoboundError(Exception):
 
 
 class InputError(EchoboundError, ValueError):
-    """An argument is outside what is allowed."""
+    """An argument cannot be used."""
 
 
 class DataError(InputError):
@@ -37,14 +37,14 @@ class RunError(EchoboundError):
 
 
 class DamagedFile(RunError):
-    """A stored file is unreadable, or not what was written.
+    """A stored file cannot be read, or is not what was written.
 
     Parameters
     ----------
     path
         The file.
     part
-        Which part of it: ``"header"``, ``"array W_x"``, ``"digest"``.
+        Which part of it, such as ``"header"``, ``"array W_x"`` or ``"digest"``.
     why
         What was found.
 
@@ -52,17 +52,15 @@ class DamagedFile(RunError):
     --------
     >>> print(DamagedFile("model.npz", "array W_x", "its checksum does not match"))
     model.npz is damaged or was changed (array W_x: its checksum does not match): restore
-    it from a copy or make the run again
+    it from a copy or repeat the run
     """
 
     def __init__(self, path: str | Path, part: str, why: str) -> None:
-        super().__init__(
-            f"{path} is damaged or was changed ({part}: {why}): restore it from a copy or make the run again"
-        )
+        super().__init__(f"{path} is damaged or was changed ({part}: {why}): restore it from a copy or repeat the run")
         self.path, self.part, self.why = Path(path), part, why
 
     def __reduce__(self) -> tuple[type[DamagedFile], tuple[Path, str, str]]:
-        # An exception is rebuilt from its text unless told otherwise; a worker process could not hand this one back.
+        # Unpickling calls the class with the text alone, which would fail; a worker process could not raise this here.
         return DamagedFile, (self.path, self.part, self.why)
 
 

@@ -1,8 +1,8 @@
-"""Files that are whole or not there, and safe to open.
+"""Files that are complete or absent, and safe to open.
 
-Writing goes to a temporary name beside the target and is renamed when complete. Reading never runs code: JSON, and
-NPZ whose members are plain numbers, with every header checked against the bytes that are really there before
-anything is allocated.
+A file is written under a temporary name beside its target and renamed when it is complete. Reading never runs code:
+files are JSON, or NPZ archives of plain numbers, and the header of each array is checked against the bytes that are
+there before anything is allocated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADER = "header"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it appears under its name only when it is complete."""
+    """Write a file that appears under its name only once it is complete."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -52,8 +52,8 @@ def write_whole(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # noqa: PTH101 (mkstemp made it private; a run folder is shared like other files)
+            os.fsync(file.fileno())  # before the rename, or a power failure could leave an empty file under the name
+        os.chmod(name, 0o644)  # noqa: PTH101 (mkstemp makes private files; a run folder is shared like any other)
         os.replace(name, path)  # noqa: PTH105 (the atomic rename is the point)
     except BaseException as error:  # an interrupt must not leave the temporary file either
         Path(name).unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def jsonable(value: Any) -> Any:
-    """Turn NumPy numbers, tuples and non-finite floats into what JSON can hold (non-finite becomes null).
+    """Return a value with NumPy numbers, tuples and arrays as what JSON has for them; NaN and infinities become null.
 
     Examples
     --------
@@ -86,22 +86,26 @@ def jsonable(value: Any) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON, whole or not at all."""
+    """Write a JSON file, completely or not at all."""
     text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(path, (text + "\n").encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, refusing anything else."""
+    """Read a JSON object; anything else is refused."""
     try:
         value = _parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RunError(f"{path} is missing: is {path.parent} a run folder, and is its run finished?") from None
+        raise _missing(path) from None
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path, "content", f"not readable as JSON, {error}") from None
     if not isinstance(value, dict):
         raise DamagedFile(path, "content", "not a JSON object")
     return value
+
+
+def _missing(path: Path) -> RunError:
+    return RunError(f"{path} is missing: check that {path.parent} is a run folder and that its run is finished")
 
 
 def _parse_json(text: str | bytes) -> Any:
@@ -112,7 +116,7 @@ def _parse_json(text: str | bytes) -> Any:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a value made of arrays, numbers, strings, lists and mappings, independent of layout and order of keys.
+    """Return the SHA-256 of arrays, numbers, strings, lists and mappings, whatever their layout and order of keys.
 
     Examples
     --------
@@ -137,7 +141,7 @@ def _feed(sha: Any, value: Any) -> None:
         for item in value:
             _feed(sha, item)
     elif isinstance(value, np.ndarray):
-        array = np.asarray(value, dtype=value.dtype.newbyteorder("<"))  # tobytes() below puts it in C order
+        array = np.asarray(value, dtype=value.dtype.newbyteorder("<"))  # and in C order, by tobytes() below
         sha.update(f"A{array.dtype.str}{array.shape};".encode())
         sha.update(array.tobytes())
     else:
@@ -146,7 +150,7 @@ def _feed(sha: Any, value: Any) -> None:
 
 
 def write_npz(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays and a JSON header with their digest as an uncompressed NPZ."""
+    """Write arrays, and a JSON header with their digest, as an uncompressed NPZ file."""
     full = dict(jsonable(header), digest=digest([jsonable(header), arrays]))
     text = np.frombuffer(json.dumps(full, allow_nan=False).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
@@ -155,14 +159,14 @@ def write_npz(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArra
 
 
 def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_npz` wrote, refusing whatever is not exactly that.
+    """Read what `write_npz` wrote; anything else is refused.
 
     Parameters
     ----------
     path
         The file.
     kind
-        The header's ``kind`` that is expected, such as ``"model"``.
+        The ``kind`` that the header must have, such as ``"model"``.
 
     Returns
     -------
@@ -171,9 +175,11 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {info.filename.removesuffix(".npy"): _member(path, archive, info) for info in archive.infolist()}
+            arrays = {
+                info.filename.removesuffix(".npy"): _own_array(path, archive, info) for info in archive.infolist()
+            }
     except FileNotFoundError:
-        raise RunError(f"{path} is missing: is {path.parent} a run folder, and is its run finished?") from None
+        raise _missing(path) from None
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise DamagedFile(path, "archive", str(error)) from None
     try:
@@ -181,32 +187,32 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
         stored = header.pop("digest")
         found = digest([header, arrays])
     except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
-        raise DamagedFile(path, "header", f"no JSON header of a {kind}") from None
+        raise DamagedFile(path, "header", f"not a JSON header of kind {kind!r}") from None
     if header.get("kind") != kind:
-        raise DamagedFile(path, "header", f"a {kind} was expected, found {header.get('kind')!r:.60}")
+        raise DamagedFile(path, "header", f"kind {kind!r} was expected, found {header.get('kind')!r:.60}")
     if stored != found:
         raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
     return header, arrays
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read one array after checking that its header promises exactly the bytes that are there."""
+def _own_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Read one array of a file of ours, after checking that its header promises exactly the bytes that are there."""
     part = f"array {info.filename.removesuffix('.npy')}"
-    # Stored members cannot be larger than the file itself, so no small file can ask for a large allocation.
+    # An uncompressed member is no larger than the file itself, so no small file can ask for a large allocation.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        raise DamagedFile(path, part, "compressed, which echobound never writes")
+        raise DamagedFile(path, part, "it is compressed, which echobound never writes")
     raw = io.BytesIO(archive.read(info))
     shape, fortran, dtype = _array_header(path, part, raw)
     if dtype.hasobject or dtype.kind not in "fiub":
         raise DamagedFile(path, part, f"numbers were expected, found {dtype}")
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or size != info.file_size - raw.tell():
-        raise DamagedFile(path, part, f"its header promises {size} bytes, {info.file_size - raw.tell()} are there")
+        raise DamagedFile(path, part, f"its header promises {size} bytes, but {info.file_size - raw.tell()} are there")
     array = np.frombuffer(raw.getvalue(), dtype=dtype, offset=raw.tell()).copy()
     try:
         return array.reshape(shape, order="F" if fortran else "C")
-    except (ValueError, OverflowError):  # (0, 2**62): no elements, and still too large
-        raise DamagedFile(path, part, f"impossible shape {shape}") from None
+    except (ValueError, OverflowError):  # such as (0, 2**62): no elements, but too large for NumPy
+        raise DamagedFile(path, part, f"its shape {shape} is impossible") from None
 
 
 def _array_header(path: Path, part: str, raw: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -216,19 +222,19 @@ def _array_header(path: Path, part: str, raw: IO[bytes]) -> tuple[tuple[int, ...
             raise ValueError(f"format version {version}")
         return np.lib.format.read_array_header_1_0(raw)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        raise DamagedFile(path, part, f"bad header, {error}") from None
+        raise DamagedFile(path, part, f"its header cannot be read, {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """An array in a NumPy file that anybody may have written: what its header says, and how to open its content.
+    """An array in a NumPy file that anyone may have written: what its header says, and how to open its content.
 
     Parameters
     ----------
     name, shape, dtype, fortran
-        From the header, which agrees with the bytes that are there.
+        From the header, which agrees with the number of bytes that are there.
     open
-        A stream of the array's bytes; nothing is allocated before they are read.
+        Opens a stream of the array's bytes; nothing is allocated before they are read.
     """
 
     name: str
@@ -239,40 +245,39 @@ class Member:
 
 
 def npz_members(path: Path) -> list[Member]:
-    """List the arrays of an NPZ file, compressed or not, with only their headers read; none is unpickled."""
+    """List the arrays of an NPZ file, compressed or not; only headers are read, and nothing is unpickled."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return [_listed(path, archive, info) for info in archive.infolist() if info.filename.endswith(".npy")]
+            return [_npz_member(path, archive, info) for info in archive.infolist() if info.filename.endswith(".npy")]
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
         raise DamagedFile(path, "archive", str(error)) from None
 
 
 def npy_member(path: Path) -> Member:
-    """The array of an NPY file, with only its header read."""
+    """Return the array of an NPY file; only its header is read."""
     with path.open("rb") as stream:
-        return _checked(path, "array", stream, path.stat().st_size, lambda: path.open("rb"))
+        return _member(path, "array", stream, path.stat().st_size, lambda: path.open("rb"))
 
 
-def _listed(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+def _npz_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
     def reopen() -> IO[bytes]:
         return zipfile.ZipFile(path).open(info.filename)
 
-    # Deflate cannot pack more than 1032 bytes into one: what promises more is no array, but a trap.
+    # Deflate cannot pack more than 1032 bytes into one: an entry that promises more is not an array but a trap.
     if info.file_size > 1032 * info.compress_size + 1024:
-        raise DamagedFile(path, f"array {info.filename}", f"{info.file_size} bytes cannot come out of it")
+        why = f"it claims {info.file_size} bytes, more than can be compressed into {info.compress_size}"
+        raise DamagedFile(path, f"array {info.filename}", why)
     with archive.open(info) as stream:
-        return _checked(path, info.filename.removesuffix(".npy"), stream, info.file_size, reopen)
+        return _member(path, info.filename.removesuffix(".npy"), stream, info.file_size, reopen)
 
 
-def _checked(path: Path, name: str, stream: IO[bytes], size: int, reopen: Callable[[], IO[bytes]]) -> Member:
+def _member(path: Path, name: str, stream: IO[bytes], size: int, reopen: Callable[[], IO[bytes]]) -> Member:
+    """Read the header of an array and check that it promises exactly the bytes that are there."""
     shape, fortran, dtype = _array_header(path, f"array {name}", stream)
     start = stream.tell()
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size - start:
-        raise DamagedFile(
-            path,
-            f"array {name}",
-            f"its header promises {math.prod(shape) * dtype.itemsize} bytes, {size - start} are there",
-        )
+        why = f"its header promises {math.prod(shape) * dtype.itemsize} bytes, but {size - start} are there"
+        raise DamagedFile(path, f"array {name}", why)
 
     def content() -> IO[bytes]:
         opened = reopen()

@@ -1,10 +1,10 @@
 """Scores: pure functions of (measured, simulated), each with its direction.
 
-Signals have the shape ``(time, channel)``; simulated signals may carry leading axes (several networks at once),
-which the score keeps. Only the scored samples are passed in: the washout is gone, and the mean in FIT is theirs.
+Signals have the shape ``(time, channel)``; simulated signals may have leading axes (several networks at once), which
+the score keeps. Only the scored samples are passed in, without the washout, and the mean in FIT is the mean of these.
 
-A simulated signal that is not finite has diverged: it scores worst (``-inf`` for a score to maximise, ``inf`` for one
-to minimise). Finite signals score what they score, however large: the norms are scaled so that they do not overflow.
+A simulated signal that is not finite has diverged and scores worst: ``-inf`` if larger is better, ``inf`` if smaller
+is better. Finite signals are scored however large they are: the norms are scaled so that they do not overflow.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def _rms(error: Array) -> Array:
     """Root mean square over time, free of overflow and underflow."""
     size = np.abs(error).max(axis=-2, keepdims=True)
     scale = np.where(size > 0, size, 1.0)
-    with np.errstate(invalid="ignore"):  # inf / inf: not finite, which is what the caller looks for
+    with np.errstate(invalid="ignore"):  # inf / inf is NaN, which the caller treats as diverged
         mean_square = np.mean(np.square(error / scale), axis=-2)
     return np.asarray(scale[..., 0, :] * np.sqrt(mean_square))
 
 
 def rmse_per_output(measured: Array, simulated: Array) -> Array:
-    """Root-mean-square error of each output, in its own unit; ``inf`` where the simulation diverged.
+    """Return the root-mean-square error of each output, in its own unit; ``inf`` where the simulation diverged.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def rmse_per_output(measured: Array, simulated: Array) -> Array:
     """
     if np.ndim(measured) != 2 or np.shape(simulated)[-2:] != np.shape(measured):
         raise InputError(
-            "measured and simulated signals must have one shape (time, channel), got"
+            "measured and simulated signals must have the same shape (time, channel), got"
             f" {np.shape(measured)} and {np.shape(simulated)}"
         )
     with np.errstate(invalid="ignore", over="ignore"):
@@ -63,7 +63,7 @@ def rmse_per_output(measured: Array, simulated: Array) -> Array:
 
 
 def fit_per_output(measured: Array, simulated: Array) -> Array:
-    """FIT of each output in per cent, as MATLAB's ``compare``: 100 (1 - ||y - yhat|| / ||y - mean(y)||).
+    """Return the FIT of each output in per cent, as MATLAB's ``compare``: 100 (1 - ||y - yhat|| / ||y - mean(y)||).
 
     NaN where the measured output is constant.
 
@@ -77,15 +77,15 @@ def fit_per_output(measured: Array, simulated: Array) -> Array:
 
 
 def _fit_of_rms(measured: Array, rms: Array) -> Array:
-    """FIT of each output from the root mean square of its error."""
-    # Not by the deviation: that of a constant 0.1 is a rounding error, not 0. FIT of a constant is undefined.
+    """Return the FIT of each output from the root mean square of its error."""
+    # A constant is found by comparison, since its standard deviation may be a rounding error; its FIT is undefined.
     spread = np.where((measured == measured[0]).all(axis=0), np.nan, _rms(measured - measured.mean(axis=0)))
-    with np.errstate(over="ignore"):  # a free run near the largest double: -inf is its FIT
+    with np.errstate(over="ignore"):  # the FIT of a free run near the largest double is -inf
         return np.asarray(100.0 * (1.0 - rms / spread))
 
 
 def rmse(measured: Array, simulated: Array) -> Array:
-    """Root-mean-square error, pooled over outputs by root mean square.
+    """Return the root-mean-square error over all samples and outputs.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _pooled(measured: Array, rms: Array) -> Array:
 
 
 def fit(measured: Array, simulated: Array) -> Array:
-    """FIT in per cent, mean over outputs.
+    """Return the FIT in per cent, mean over outputs.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _mean_fit(measured: Array, rms: Array) -> Array:
 
 
 def peak(measured: Array, simulated: Array) -> Array:
-    """Largest error of any output at any sample, in the outputs' own units; ``inf`` where the simulation diverged.
+    """Return the largest absolute error of any output at any sample, in the outputs' units; ``inf`` if diverged.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def peak(measured: Array, simulated: Array) -> Array:
 
 
 def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str, Any]:
-    """FIT and RMSE, pooled and for each output by name.
+    """Return FIT and RMSE over all outputs, and for each output by name.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str
 
 
 def mean_summary(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean of several summaries, number by number: what blocks that are scored in turn give.
+    """Return the mean of several summaries, number by number: the scores of blocks that are scored in turn.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Score:
     Parameters
     ----------
     name
-        How certificates, tables and the command line call it.
+        What certificates, tables and the command line call it.
     function
         ``function(measured, simulated) -> float``; signals are ``(time, channel)``.
     direction
@@ -180,8 +180,8 @@ class Score:
     unit
         Printed after the value.
     of_rms
-        Where the score depends on the simulation only through the root mean square of each output's error, the same
-        as ``of_rms(measured, rms)`` with rms ``(..., channel)``: a kernel that has these need not bring the outputs.
+        For a score that depends on the simulation only through the root mean square of each output's error: the same
+        score as ``of_rms(measured, rms)``, with rms ``(..., channel)``. A kernel then need not return the outputs.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class Score:
         return -np.inf if self.direction == "max" else np.inf
 
     def __call__(self, measured: Array, simulated: Array) -> float:
-        """Score one simulated signal; a non-finite one, or a score that is NaN, scores worst."""
+        """Score one simulated signal; one that is not finite, or whose score is NaN, scores worst."""
         if not np.isfinite(simulated).all():
             return self.worst
         value = float(self.function(measured, simulated))  # type: ignore[arg-type]  # whatever a user returns
@@ -219,7 +219,7 @@ _REGISTRY: dict[str, Score] = {}
 
 
 def register_score(score: Score) -> Score:
-    """Make a score known by its name, so that files and the command line can refer to it.
+    """Register a score by its name, so that files and the command line can refer to it.
 
     Examples
     --------
@@ -229,17 +229,19 @@ def register_score(score: Score) -> Score:
     """
     known = _REGISTRY.get(score.name)
     if known is not None and known != score:
-        raise InputError(f"there is a score named {score.name!r} already: choose another name")
+        raise InputError(f"a score named {score.name!r} is registered already: choose another name")
     _REGISTRY[score.name] = score
     return score
 
 
 def get_score(name: str | Score) -> Score:
-    """Look a score up by name; a `Score` is returned as it is."""
+    """Return the score of a name; a `Score` is returned as it is."""
     if isinstance(name, Score):
         return name
     if name not in _REGISTRY:
-        raise InputError(f"unknown score {name!r}: known are {', '.join(sorted(_REGISTRY))}; register_score adds one")
+        raise InputError(
+            f"unknown score {name!r}: known are {', '.join(sorted(_REGISTRY))}; add one with register_score"
+        )
     return _REGISTRY[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Status
 from echobound.kernels.sensitivity import TOLERANCE, readout_moves, relative
+from echobound.kernels.training import final_fit
 from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
 from echobound.runs.faults import Faults
@@ -182,11 +183,8 @@ class Retraining:
 
 def _moves(drawn: Networks, index: int) -> float:
     """How far rounding moves the readout of a network."""
-    problem, law = drawn.problem, drawn.problem.law
-    trial = drawn.kernel.trial(problem, index)
-    ridge = law.ridges[trial.pick(problem)[0]]
-    one = replace(problem, law=replace(law, ridges=(ridge,)))
-    return readout_moves(problem.refitted(ridge) if len(problem.folds) > 1 else one, drawn.kernel, index)
+    best, _ = drawn.kernel.trial(drawn.problem, index).pick(drawn.problem)
+    return readout_moves(final_fit(drawn.problem, best), drawn.kernel, index)
 
 
 def _listed(draws: Sequence[tuple[Any, Any]], families: int) -> list[Any]:

@@ -116,7 +116,7 @@ def _records(
     sampling: dict[str, Any],
 ) -> list[tuple[Record, bool]]:
     """The experiments of a file, and whether their outputs were measured; they must suit the model."""
-    from echobound.data import read_table
+    from echobound.data import Reading, read_table
     from echobound.errors import InputError
 
     table = read_table(path, sheet)
@@ -130,8 +130,7 @@ def _records(
     records = table.records(
         inputs or model.input_names,
         wanted if measured else None,
-        shortest=(model.washout if measured else 0) + 1,
-        **sampling,
+        Reading(shortest=(model.washout if measured else 0) + 1, **sampling),
     )
     known = sampling["sampling_time"] is not None or sampling["time"] is not None
     if known and not math.isclose(records[0].sampling_time, model.sampling_time, rel_tol=1e-3):

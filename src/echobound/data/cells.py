@@ -1,7 +1,7 @@
 """Cells to numbers: rows of text, from a text file or a spreadsheet, become arrays a chunk at a time.
 
-The numbers are those of Python's ``float``, correctly rounded, so the digest of a record does not depend on the
-version of a parser. What is kept is the result and one chunk.
+Numbers are parsed by Python's ``float``, which rounds correctly, so the digest of a record does not depend on the
+version of a parser. Only the result and one chunk are in memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -21,12 +21,12 @@ __all__ = ["RowSource", "is_missing", "is_number", "table_of_rows"]
 
 CHUNK = 8192  # rows
 WORDS_FOR_MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none", "missing", "?", "-"))
-Row = tuple[list[str], int]  # its cells, and its number
+Row = tuple[list[str], int]  # its cells and its number
 
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Rows of cells that can be gone through again and again.
+    """Rows of cells that can be read any number of times.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class RowSource:
     rows
         Starts a pass over the rows.
     expected
-        About how many there are.
+        Approximate number of rows.
     plain
-        Whether no cell holds a decimal comma, nor an underscore (which Python takes in numbers).
+        Whether no cell holds a decimal comma or an underscore (which Python accepts in numbers).
     decimal_comma
         Whether ``1,5`` may be a number.
     """
@@ -66,15 +66,15 @@ def is_missing(cell: str) -> bool:
 
 
 def table_of_rows(source: RowSource) -> Table:
-    """Return the table whose first row is a header, if none of its cells is a number or a time stamp."""
+    """Return rows as a table; the first row is a header if none of its cells is a number or a time stamp."""
     first, row = next(((stripped, n) for cells, n in source.rows() if any(stripped := _stripped(cells))), ([], 0))
     if not first:
         raise DataError(f"{source.name} is empty: rows of numbers are needed")
     numeric = [is_number(cell, source.decimal_comma) or _stamp(cell) is not None for cell in first if cell]
     if any(numeric) and not all(numeric):
         raise DataError(
-            f"row {row} of {source.name} mixes text and numbers, so it is neither a header nor a sample: name every"
-            " column there, or make all its cells numbers; if each row is a channel, transpose the table"
+            f"row {row} of {source.name} mixes text and numbers, so it is neither a header nor a sample: give every"
+            " column a name there, or make all cells numbers; if each row is a channel, transpose the table"
         )
     header = not any(numeric)
     columns = tuple(one_line(cell) if header and cell else f"column {i}" for i, cell in enumerate(first, start=1))
@@ -86,7 +86,7 @@ def table_of_rows(source: RowSource) -> Table:
 
 
 def _stripped(cells: Iterable[str]) -> list[str]:
-    """Cells without blanks around them, and without the empty ones at the end of a row."""
+    """Return cells without blanks around them, and without the empty cells at the end of the row."""
     stripped = [cell.strip("\x1a \t\n") for cell in cells]
     while len(stripped) > 1 and not stripped[-1]:
         stripped.pop()
@@ -95,14 +95,14 @@ def _stripped(cells: Iterable[str]) -> list[str]:
 
 def _number(cell: str, comma: bool) -> float | None:
     try:
-        # Python's float takes 1_000 as well, which in a file is no number.
+        # Python's float accepts 1_000 as well, which is not a number in a file.
         return None if "_" in cell else float(cell.replace(",", ".") if comma else cell)
     except ValueError:
         return None
 
 
 def _stamp(cell: str) -> datetime | None:
-    """A time stamp of ISO 8601, with its date; ``20240501`` is a number."""
+    """Parse a time stamp of ISO 8601 that has a date; ``20240501`` is a number."""
     try:
         return datetime.fromisoformat(cell) if "-" in cell[1:] else None
     except ValueError:
@@ -110,14 +110,14 @@ def _stamp(cell: str) -> datetime | None:
 
 
 class _Clock:
-    """Cells of a time column to seconds: numbers as they are, time stamps from the first one on."""
+    """Cells of a time column to seconds: numbers as they are, time stamps since the first one."""
 
     def __init__(self) -> None:
         self._origin: datetime | None = None
         self._read: Callable[[str], float] | None = None
 
     def __call__(self, cell: str) -> float:
-        """Raise ValueError where it cannot."""
+        """Return seconds; raise ValueError for a cell that is neither, or not of the first cell's kind."""
         if self._read is None:
             self._origin = _stamp(cell.strip())
             self._read = float if self._origin is None else self._since
@@ -132,16 +132,15 @@ class _Clock:
 
 @dataclass
 class _Commas:
-    """The decimal commas of a column, which are none if there are decimal points as well."""
+    """What looks like decimal commas in a column, and whether there are decimal points as well."""
 
     count: int = 0
     first: tuple[int, str] = (0, "")
     points: bool = False
-    samples: list[int] = field(default_factory=list)
 
 
 class _Loading:
-    """One pass over the rows: chunks that hold nothing but numbers go quickly, the others cell by cell."""
+    """One pass over the rows: chunks of nothing but numbers are converted by columns, others cell by cell."""
 
     def __init__(self, source: RowSource, width: int, header: bool, groups: Groups, time: int | None) -> None:
         self.source, self.width, self.header, self.time = source, width, header, time
@@ -154,26 +153,27 @@ class _Loading:
         self.rows, self.clock = RowNumbers(), _Clock()
         self.faults = {position: Faults() for position, _, _ in self.targets}
         self.commas = {position: _Commas() for position, _, _ in self.targets}
-        self.pending: list[int] = []  # rows of separators only, as spreadsheets leave them at the end
+        self.pending: list[int] = []  # rows of separators only: samples, unless only such rows follow to the end
 
     def result(self) -> Loaded:
         rows = iter(self.source.rows())
         if self.header:
             next((cells for cells, _ in rows if any(_stripped(cells))), None)
-        quick = self.source.plain and self.header  # what a header holds is not counted, and the first row may be one
+        # `plain` leaves out the first row, which is a sample if there is no header: its chunk is then read by cells.
+        plain = self.source.plain and self.header
         while chunk := list(itertools.islice(rows, CHUNK)):
             self._reserve(len(chunk) + len(self.pending))
-            if self.pending or not quick or not self._quickly(chunk):
-                self._carefully(chunk)
-            quick = self.source.plain
+            if self.pending or not plain or not self._by_columns(chunk):
+                self._by_cells(chunk)
+            plain = self.source.plain
         if not self.length:
             what = "has a header and no samples" if self.header else "is empty"
             raise DataError(f"{self.source.name} {what}: rows of numbers are needed")
         for position, commas in self.commas.items():
-            # A column with points in it has decimal points, so a comma there is something else.
+            # A column with decimal points has no decimal commas: 1,234.5 and 1,5 cannot both be read.
             if commas.count and commas.points:
                 self.faults[position].add(*commas.first, missing=False, count=commas.count)
-        for array in self.arrays:  # in place: no second array of this size
+        for array in self.arrays:  # in place, without a second array of this size
             array.resize((self.length, array.shape[1]), refcheck=False)
         times = None if self.time is None else self.arrays.pop()[:, 0]
         return Loaded(self.arrays, times, self.faults, self.rows)
@@ -183,8 +183,8 @@ class _Loading:
             if self.length + more > len(array):
                 array.resize((self.length + self.length // 4 + more, array.shape[1]), refcheck=False)
 
-    def _quickly(self, chunk: Sequence[Row]) -> bool:
-        """Take over a chunk if all of it is as it should be; else say so, with nothing done."""
+    def _by_columns(self, chunk: Sequence[Row]) -> bool:
+        """Take a chunk if all of it is in order; otherwise return False, with nothing changed."""
         first, last = chunk[0][1], chunk[-1][1]
         if last - first != len(chunk) - 1 or max(len(cells) for cells, _ in chunk) > self.width:
             return False
@@ -204,7 +204,7 @@ class _Loading:
         self.length = end
         return True
 
-    def _carefully(self, chunk: Iterable[Row]) -> None:
+    def _by_cells(self, chunk: Iterable[Row]) -> None:
         for cells, number in chunk:
             stripped = _stripped(cells)
             if not any(stripped):
@@ -214,7 +214,7 @@ class _Loading:
             if len(stripped) > self.width:
                 raise DataError(
                     f"row {number} of {self.source.name} has {len(stripped)} cells, but its first row has"
-                    f" {self.width}: every column needs a place in the first row"
+                    f" {self.width}: the first row must have a cell for every column"
                 )
             for blank in self.pending:
                 self._sample([], blank)

@@ -1,4 +1,4 @@
-"""What records must fulfil before networks are trained and scored on them."""
+"""Conditions that records must meet before networks are trained and scored on them, and the default washout."""
 
 from __future__ import annotations
 
@@ -9,11 +9,31 @@ import numpy as np
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 
-__all__ = ["require_longer_than_washout", "require_varying_outputs"]
+__all__ = ["USUAL_WASHOUT", "default_washout", "require_longer_than_washout", "require_varying_outputs"]
+
+USUAL_WASHOUT = 100
+"""Samples after which a reservoir has forgotten its initial state, for the laws that are usual."""
+
+
+def default_washout(lengths: Iterable[int]) -> int:
+    """Return the washout if none is given: `USUAL_WASHOUT`, but at most a fifth of the shortest part of the data.
+
+    Parameters
+    ----------
+    lengths
+        Number of samples of each record or block.
+
+    Examples
+    --------
+    >>> default_washout([1000, 5000]), default_washout([250, 5000])
+    (100, 50)
+    """
+    # A washout is lost for training and scoring: short data keep at least four fifths of their samples.
+    return min(USUAL_WASHOUT, min(lengths) // 5)
 
 
 def require_longer_than_washout(records: Record | Iterable[Record], washout: int, what: str = "training") -> None:
-    """Refuse a record of which the washout leaves nothing.
+    """Refuse records that the washout uses up completely.
 
     Examples
     --------
@@ -24,7 +44,7 @@ def require_longer_than_washout(records: Record | Iterable[Record], washout: int
     shorten the washout or give more data
     """
     if washout < 0:
-        raise InputError(f"the washout must be a number of samples from 0 on, got {washout}")
+        raise InputError(f"the washout must be a number of samples, 0 or more, got {washout}")
     shortest = min(as_records(records, what), key=len)
     if len(shortest) <= washout:
         raise DataError(
@@ -34,25 +54,24 @@ def require_longer_than_washout(records: Record | Iterable[Record], washout: int
 
 
 def require_varying_outputs(records: Record | Iterable[Record], washout: int, what: str = "validation") -> None:
-    """Refuse records in which an output is constant over the scored samples (all after the washouts, together).
+    """Refuse records in which an output is constant over all scored samples (all records together, after the washout).
 
     Examples
     --------
     >>> require_varying_outputs(Record(u=[0.0, 1.0, 0.0], y=[1.0, 5.0, 5.0], output_names=("level",)), washout=1)
     Traceback (most recent call last):
         ...
-    echobound.errors.DataError: output 'level' is 5.0 in all scored validation samples: FIT is undefined for a constant,
-    so give validation data in which the output moves
+    echobound.errors.DataError: output 'level' is 5.0 in all scored validation samples: FIT is undefined for a constant
+    output, so give validation data in which it varies
     """
     several = as_records(records, what)
     require_longer_than_washout(several, washout, what)
     scored = np.concatenate([record.y[washout:] for record in several])
-    # Not by the deviation: that of a constant 0.1 is a rounding error, not 0.
-    for name, first, constant in zip(
-        several[0].output_names, scored[0], (scored == scored[0]).all(axis=0), strict=True
-    ):
-        if constant:
+    # Compared exactly: the standard deviation of a constant 0.1 is a rounding error, not 0.
+    constant = (scored == scored[0]).all(axis=0)
+    for name, value, is_constant in zip(several[0].output_names, scored[0], constant, strict=True):
+        if is_constant:
             raise DataError(
-                f"output {name!r} is {first} in all scored {what} samples: FIT is undefined for a constant,"
-                f" so give {what} data in which the output moves"
+                f"output {name!r} is {value} in all scored {what} samples: FIT is undefined for a constant output,"
+                f" so give {what} data in which it varies"
             )

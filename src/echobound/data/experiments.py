@@ -1,4 +1,4 @@
-"""Experiments: the records of a run by what they are for."""
+"""Experiments: the records of a run by their role."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "o
 
 @dataclass(frozen=True, eq=False)
 class Experiments:
-    """The records of a run by what they are for."""
+    """The records of a run by their role: training, validation, test.
+
+    Examples
+    --------
+    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0], name="monday")
+    >>> [(role, record.name) for role, record in Experiments((one,), (), (one,)).roles]
+    [('training', 'monday'), ('test', 'monday')]
+    """
 
     training: tuple[Record, ...]
     validation: tuple[Record, ...]
@@ -32,11 +39,11 @@ class Experiments:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the records and their roles."""
+        """SHA-256 of the records and their roles."""
         return digest([[role, record.identity()] for role, record in self.roles])
 
     def save(self, path: Path) -> None:
-        """Write as NPZ."""
+        """Write an NPZ file."""
         described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
         arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
         write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
@@ -53,12 +60,12 @@ class Experiments:
                 }
                 found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
         except (KeyError, TypeError, InputError) as error:
-            raise DamagedFile(path, "header", f"not complete, {error}") from None
+            raise DamagedFile(path, "header", f"it does not describe records, {error}") from None
         return cls(**{role: tuple(records) for role, records in found.items()})
 
 
 def records_digest(records: Sequence[Record]) -> str:
-    """SHA-256 over records, in their order.
+    """Return the SHA-256 of records, in their order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files of any kind as tables; what a file is, is told by its first bytes, not by its name."""
+"""Files of any kind as tables; the kind is told by the first bytes of a file, not by its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from echobound.data.cells import Row, RowSource, table_of_rows
 from echobound.data.frames import read_parquet
-from echobound.data.table import Table
+from echobound.data.table import Table, unreadable
 from echobound.data.text import read_text
 from echobound.data.variables import read_mat, read_npy, read_npz_table
 from echobound.errors import DataError, MissingExtra
@@ -28,26 +28,26 @@ KINDS = {
     ".xlsx": "Excel",
     ".xlsm": "Excel",
 }
-"""What a name promises; a file that is something else is refused rather than read as text."""
+"""What the end of a name promises; a file that is something else is refused rather than read as text."""
 
 
 def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
     r"""Open a file as a table: text (CSV and the like), Parquet, MATLAB .mat, NPZ, NPY or Excel .xlsx.
 
-    Text may have commas, semicolons, tabs or white space between cells, with or without a header row: the first row is
-    a header if none of its cells is a number. Lines that start with ``#`` or ``%`` before it are skipped, blank lines
-    everywhere; a comma may be the decimal mark where it does not separate cells. Encodings: UTF-8, UTF-16 with its
-    mark, else Latin-1.
+    Cells of text files are separated by commas, semicolons, tabs or white space. The first row is a header if none of
+    its cells is a number. Lines before it that start with ``#`` or ``%`` are skipped, and blank lines everywhere. A
+    comma may be the decimal mark if it does not separate cells. Encodings: UTF-8, UTF-16 with a byte-order mark,
+    otherwise Latin-1.
 
-    Variables of .mat and .npz files are columns by name: a matrix ``u`` is all of ``u[1]``, ``u[2]``, ...; fields of
-    a structure are ``name.field``. Numbers are loaded when columns are asked for, and only theirs.
+    Variables of .mat and .npz files are columns by name: a matrix ``u`` stands for ``u[1]``, ``u[2]``, ...; fields of a
+    structure are ``name.field``. Numbers are loaded when columns are asked for, and only those columns.
 
     Parameters
     ----------
     path
         The file.
     sheet
-        Which sheet of an Excel file, if it has several.
+        Sheet of an Excel file; needed if it has several.
 
     Examples
     --------
@@ -67,59 +67,60 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
     except FileNotFoundError:
         raise DataError(f"there is no file {path}: check its name and folder") from None
     except OSError as error:
-        raise DataError(f"cannot read {path} ({error.strerror}): a readable data file is needed") from None
+        raise DataError(f"cannot read {path} ({error.strerror}): give a data file that can be read") from None
     found, promised = _kind(path, start), KINDS.get(path.suffix.lower())
     if promised and not start:
-        raise DataError(f"{path.name} is empty: it holds no {promised} data")
+        raise DataError(f"{path.name} is empty: {promised} data were expected, so save or export it again")
     if promised and found != promised and not (promised == "MATLAB" and found == "text"):
         raise DataError(
-            f"{path.name} is not the {promised} file that its name says, it begins like {found}: is it whole, and has"
-            " it the right name?"
+            f"{path.name} is not the {promised} file that its name promises (it begins like {found}): check that it is"
+            " complete and has the right name"
         )
     if sheet is not None and found != "Excel":
         raise DataError(f"{path.name} has no sheets: leave sheet={sheet!r} out")
     if promised == "MATLAB" or found == "MATLAB":
-        return read_mat(path)  # version 4 begins in no way of its own
+        return read_mat(path)  # by its name as well: version 4 of the format has no signature
     if found == "Excel":
         return _read_excel(path, sheet)
     readers = {"Parquet": read_parquet, "NPZ": read_npz_table, "NPY": read_npy, "text": read_text}
     if found not in readers:
-        raise DataError(f"{path.name} is {found}, a binary file that cannot be read here: save it as {_ELSE[found]}")
+        raise DataError(f"{path.name} is {found}, which cannot be read here: {_REMEDIES[found]}")
     return readers[found](path)
 
 
-_ELSE = {
-    "an old Excel file": ".xlsx",
-    "an HDF5 file not of MATLAB": "CSV, NPZ or Parquet",
-    "a ZIP archive": "the files in it, unpacked",
+_REMEDIES = {
+    "an old Excel file": "save it as .xlsx",
+    "an HDF5 file that MATLAB did not write": "save its data as CSV, NPZ or Parquet",
+    "a ZIP archive": "unpack it and give the files in it",
+}
+
+
+_SIGNATURES = {
+    b"PAR1": "Parquet",
+    b"MATLAB": "MATLAB",
+    b"\x93NUMPY": "NPY",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    b"\x89HDF": "an HDF5 file that MATLAB did not write",  # MATLAB puts a header of its own before HDF5
+    b"PK\x03\x04": "a ZIP archive",
 }
 
 
 def _kind(path: Path, start: bytes) -> str:
-    if start.startswith(b"PAR1"):
-        return "Parquet"
-    if start.startswith(b"MATLAB"):
-        return "MATLAB"
-    if start.startswith(b"\x93NUMPY"):
-        return "NPY"
-    if start.startswith(b"\xd0\xcf\x11\xe0"):
-        return "an old Excel file"
-    if start.startswith(b"\x89HDF"):
-        return "an HDF5 file not of MATLAB"
-    if start.startswith(b"PK\x03\x04"):
+    kind = next((kind for signature, kind in _SIGNATURES.items() if start.startswith(signature)), "text")
+    if kind == "a ZIP archive":  # Excel and NPZ files are archives, told apart by what is in them
         try:
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
         except (zipfile.BadZipFile, OSError, ValueError):
-            raise DataError(f"{path.name} is a damaged archive: is the file whole? Save it again") from None
+            raise DataError(f"{path.name} is a damaged ZIP archive: is the file complete? Save it again") from None
         if "xl/workbook.xml" in names:
             return "Excel"
-        return "NPZ" if names and all(name.endswith(".npy") for name in names) else "a ZIP archive"
-    return "text"
+        return "NPZ" if names and all(name.endswith(".npy") for name in names) else kind
+    return kind
 
 
 def _read_excel(path: Path, sheet: str | None) -> Table:
-    """One sheet, gone through row by row; formulas count with the values that were saved with them."""
+    """Read one sheet row by row; formulas have the values that were saved with them."""
     try:
         import openpyxl
     except ImportError:
@@ -127,22 +128,24 @@ def _read_excel(path: Path, sheet: str | None) -> Table:
 
     @contextmanager
     def opened() -> Iterator[Any]:
-        with path.open("rb") as file:  # by its content: the name may say something else
+        with path.open("rb") as file:  # not by its path: openpyxl refuses a name that does not end in .xlsx
             try:
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
                 yield book
                 book.close()
             except DataError:
                 raise
-            except Exception as error:  # damaged files make the parser fail in ways of its own
-                raise _damaged(path, error) from None
+            except Exception as error:  # the parser raises anything on damaged files
+                raise unreadable(path, "an Excel file", error) from None
 
     with opened() as book:
         names = list(book.sheetnames)
         if sheet is not None and sheet not in names:
             raise DataError(f"{path.name} has no sheet {sheet!r}: it has {', '.join(names)}")
         if sheet is None and len(names) > 1:
-            raise DataError(f"{path.name} has the sheets {', '.join(names)}: say which (sheet='{names[0]}', --sheet)")
+            raise DataError(
+                f"{path.name} has the sheets {', '.join(names)}: say which one to read (sheet='{names[0]}', --sheet)"
+            )
         chosen = sheet or names[0]
         expected = getattr(book[chosen], "max_row", None) or 1
 
@@ -155,12 +158,7 @@ def _read_excel(path: Path, sheet: str | None) -> Table:
 
 
 def _text(cell: object) -> str:
-    """A cell as text; numbers keep every bit."""
+    """Return a cell as text; numbers keep every bit."""
     if cell is None:
         return ""
     return cell.isoformat() if isinstance(cell, date | datetime) else str(cell)
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    said = " ".join(str(error).split())[:120] or type(error).__name__
-    return DataError(f"{path.name} cannot be read as Excel ({said}): is the file whole? Save it again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Vector
-from echobound.data.table import Groups, Loaded, Table, Target, load_columns, one_line
+from echobound.data.table import Groups, Loaded, Table, Target, load_columns, one_line, unreadable
 from echobound.errors import DataError, MissingExtra
 
 __all__ = ["is_frame", "read_parquet", "table_of_array", "table_of_frame"]
@@ -20,12 +21,12 @@ BATCH = 16384  # rows of a Parquet file decoded together
 
 
 def is_frame(data: object) -> bool:
-    """Whether it is a table of pandas, polars or Arrow; none of them is imported to know."""
+    """Whether `data` is a table of pandas, polars or Arrow; told by its type's module, so that none is imported."""
     return type(data).__module__.split(".")[0] in LIBRARIES and hasattr(type(data), "columns")
 
 
 def table_of_array(values: NDArray[Any], name: str = "array") -> Table:
-    """Return an array ``(time, channel)`` as a table without names.
+    """Return an array ``(time, channel)`` as a table whose columns have numbers instead of names.
 
     Examples
     --------
@@ -36,20 +37,18 @@ def table_of_array(values: NDArray[Any], name: str = "array") -> Table:
     if array.ndim != 2 or not array.size:
         raise DataError(f"{name} must be a non-empty array (time, channel), got shape {values.shape}")
     if array.dtype.kind not in "fiub":
-        raise DataError(f"{name} must hold real numbers, but it is of type {array.dtype}: convert it first")
+        raise DataError(f"{name} must hold real numbers, but is of type {array.dtype}: convert it first")
 
     def fill(targets: Sequence[Target]) -> None:
         for position, into, _ in targets:
             into[:] = array[:, position]
 
-    def load(groups: Groups, time: int | None) -> Loaded:
-        return load_columns(groups, time, len(array), fill)
-
-    return Table(name, tuple(f"column {i}" for i in range(1, array.shape[1] + 1)), load, header=False)
+    names = tuple(f"column {i}" for i in range(1, array.shape[1] + 1))
+    return Table(name, names, partial(load_columns, len(array), fill), header=False)
 
 
 def table_of_frame(frame: Any, name: str = "frame") -> Table:
-    """Return a frame of pandas, polars or Arrow as a table; a named index of pandas is a column as well.
+    """Return a frame of pandas, polars or Arrow as a table; a named pandas index is a column as well.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def table_of_frame(frame: Any, name: str = "frame") -> Table:
     numbers: Callable[[Any, str, bool], Vector]
     if library == "polars":
         if not hasattr(frame, "to_series"):
-            raise DataError(f"{name} is a {type(frame).__name__} that is not computed yet: collect() it first")
+            raise DataError(f"{name} is a {type(frame).__name__}, which holds no numbers yet: collect() it first")
         names, get, numbers = list(frame.columns), frame.to_series, _polars
     elif library == "pyarrow":
         names, get, numbers = list(frame.column_names), frame.column, _arrow
@@ -82,89 +81,83 @@ def table_of_frame(frame: Any, name: str = "frame") -> Table:
         for position, into, is_time in targets:
             into[:] = numbers(get(position), f"column {names[position]!r} of {name}", is_time)
 
-    def load(groups: Groups, time: int | None) -> Loaded:
-        return load_columns(groups, time, len(frame), fill)
-
-    return Table(name, tuple(names), load)
+    return Table(name, tuple(names), partial(load_columns, len(frame), fill))
 
 
-def _pandas(series: Any, where: str, is_time: bool) -> Vector:
+def _pandas(series: Any, label: str, is_time: bool) -> Vector:
     kind = getattr(series.dtype, "kind", "O")
     if kind == "M":
         stamps = series.dt.tz_localize(None) if getattr(series.dtype, "tz", None) is not None else series
-        return _seconds(stamps.to_numpy(dtype="datetime64[ns]"), where, is_time)
+        return _seconds(stamps.to_numpy(dtype="datetime64[ns]"), label, is_time)
     if kind == "c":
-        raise DataError(f"{where} is complex: real numbers are needed, so give real and imaginary part as columns")
+        raise DataError(f"{label} is complex: real numbers are needed, so give real and imaginary parts as two columns")
     if kind not in "fiub":
         values = list(series)
         if all(isinstance(value, int | float) for value in values):
             return np.array(values, dtype=np.float64)
         if not all(isinstance(value, str) for value in values):
             other = next(value for value in values if not isinstance(value, int | float | str))
-            raise _unusable(where, f"{type(other).__name__} objects")
-        return _seconds(_stamps(values, where, is_time, str(series.dtype)), where, is_time)
+            raise _unusable(label, f"{type(other).__name__} objects")
+        return _seconds(_stamps(values, label, is_time, str(series.dtype)), label, is_time)
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _polars(series: Any, where: str, is_time: bool) -> Vector:
+def _polars(series: Any, label: str, is_time: bool) -> Vector:
     import polars
 
     if series.dtype.is_temporal() and series.dtype in (polars.Datetime, polars.Date):
-        return _seconds(series.cast(polars.Datetime("ns")).to_numpy().astype("datetime64[ns]"), where, is_time)
+        return _seconds(series.cast(polars.Datetime("ns")).to_numpy().astype("datetime64[ns]"), label, is_time)
     if series.dtype == polars.String:
         texts = ["NaT" if text is None else text for text in series]
-        return _seconds(_stamps(texts, where, is_time, "String"), where, is_time)
+        return _seconds(_stamps(texts, label, is_time, "String"), label, is_time)
     if not (series.dtype.is_numeric() or series.dtype == polars.Boolean):
-        raise _unusable(where, str(series.dtype))
+        raise _unusable(label, str(series.dtype))
     return np.asarray(series.cast(polars.Float64).to_numpy(), dtype=np.float64)
 
 
-def _arrow(column: Any, where: str, is_time: bool) -> Vector:
+def _arrow(column: Any, label: str, is_time: bool) -> Vector:
     import pyarrow
     import pyarrow.compute
 
-    stamps = _arrow_stamps(column, where, is_time)
+    stamps = _arrow_stamps(column, label, is_time)
     if stamps is not None:
-        return _seconds(stamps, where, is_time)
+        return _seconds(stamps, label, is_time)
     kind = column.type
     plain = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean, pyarrow.types.is_decimal)
     if pyarrow.types.is_null(kind) or not any(test(kind) for test in plain):
-        raise _unusable(where, str(kind))
-    if pyarrow.types.is_boolean(kind):
-        column = column.cast(pyarrow.int8())
-    values = pyarrow.compute.cast(column, pyarrow.float64(), safe=False)
-    return _plain(values)
+        raise _unusable(label, str(kind))
+    return _plain(pyarrow.compute.cast(column, pyarrow.float64(), safe=False))
 
 
-def _arrow_stamps(column: Any, where: str, is_time: bool) -> NDArray[Any] | None:
-    """Time stamps, also those in words; None if it is a column of something else."""
+def _arrow_stamps(column: Any, label: str, is_time: bool) -> NDArray[Any] | None:
+    """Return time stamps, also those written as text; None for a column of anything else."""
     import pyarrow
 
     kind = column.type
     if pyarrow.types.is_timestamp(kind):
         return _plain(column.cast(pyarrow.timestamp("ns", kind.tz)))
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        return _stamps(["NaT" if text is None else text for text in column.to_pylist()], where, is_time, str(kind))
+        return _stamps(["NaT" if text is None else text for text in column.to_pylist()], label, is_time, str(kind))
     return None
 
 
 def _plain(column: Any) -> NDArray[Any]:
-    """An array or a chunked array of Arrow as one of NumPy; nulls become NaN."""
+    """Return an Arrow array, chunked or not, as a NumPy array; nulls become NaN."""
     chunked = hasattr(column, "chunks")
     return np.asarray(column.to_numpy() if chunked else column.to_numpy(zero_copy_only=False))
 
 
-def _seconds(stamps: NDArray[Any], where: str, is_time: bool, origin: Any = None) -> Vector:
-    """Time stamps as seconds from the first one on."""
+def _seconds(stamps: NDArray[Any], label: str, is_time: bool, origin: Any = None) -> Vector:
+    """Return time stamps as seconds since `origin`, or since the first of them."""
     if not is_time:
-        raise DataError(f"{where} holds time stamps: numbers are needed, so give it as the time column")
+        raise DataError(f"{label} holds time stamps: numbers are needed, so give it as the time column")
     since = (stamps - (stamps[0] if origin is None else origin)).astype("timedelta64[ns]")
     seconds = since.astype(np.int64) / 1e9
     return np.where(np.isnat(since), np.nan, seconds)
 
 
-def _stamps(cells: list[str], where: str, is_time: bool, kind: str) -> NDArray[Any]:
-    """Time stamps in words; other text is refused."""
+def _stamps(cells: list[str], label: str, is_time: bool, kind: str) -> NDArray[Any]:
+    """Parse time stamps written as text; other text is refused."""
     if is_time:
         try:
             return np.array(cells, dtype="datetime64[ns]")
@@ -172,19 +165,17 @@ def _stamps(cells: list[str], where: str, is_time: bool, kind: str) -> NDArray[A
             pass
     found = next((cell for cell in cells if cell != "NaT"), "")
     raise DataError(
-        f"{where} holds text (type {kind}, such as {found[:40]!r}): numbers are needed"
+        f"{label} holds text (type {kind}, such as {found[:40]!r}): numbers are needed"
         f"{' or time stamps such as 2024-05-01T12:00:00' if is_time else ''}, so convert it first"
     )
 
 
-def _unusable(where: str, kind: str) -> DataError:
-    return DataError(
-        f"{where} holds {kind[:80]}: a column of plain real numbers is needed, so take nested or other data apart first"
-    )
+def _unusable(label: str, kind: str) -> DataError:
+    return DataError(f"{label} holds {kind[:80]}: a column of real numbers is needed, so unpack or convert it first")
 
 
 def read_parquet(path: Path) -> Table:
-    """Read a Parquet file: only the columns that are used, a batch at a time; see `read_table`."""
+    """Read a Parquet file, only the columns that are used and a batch at a time; see `read_table`."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -194,7 +185,7 @@ def read_parquet(path: Path) -> Table:
         schema, length = file.schema_arrow, file.metadata.num_rows
         file.close()
     except (pyarrow.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+        raise unreadable(path, "a Parquet file", error) from None
     names = [one_line(name) for name in schema.names]
     if not length:
         raise DataError(f"{path.name} has no rows: rows of numbers are needed")
@@ -203,35 +194,28 @@ def read_parquet(path: Path) -> Table:
         for position, _, _ in targets:
             if schema.names.count(schema.names[position]) > 1:
                 raise DataError(
-                    f"{path.name} has several columns named {names[position]!r}, which Parquet cannot tell apart:"
-                    " rename one of them"
+                    f"{path.name} has several columns named {names[position]!r}, which cannot be told apart in a"
+                    " Parquet file: rename one of them"
                 )
         wanted = sorted({schema.names[position] for position, _, _ in targets})
         start, origin = 0, None
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
             for batch in file.iter_batches(BATCH, columns=wanted, use_threads=False):
                 for position, into, is_time in targets:
-                    where = f"column {names[position]!r} of {path.name}"
+                    label = f"column {names[position]!r} of {path.name}"
                     column = batch.column(schema.names[position])
-                    stamps = _arrow_stamps(column, where, is_time)
+                    stamps = _arrow_stamps(column, label, is_time)
                     if stamps is None:
-                        into[start : start + len(batch)] = _arrow(column, where, is_time)
-                    else:  # counted from the first of the file, not of the batch
+                        into[start : start + len(batch)] = _arrow(column, label, is_time)
+                    else:  # seconds since the first stamp of the file, not of the batch
                         origin = stamps[0] if start == 0 else origin
-                        into[start : start + len(batch)] = _seconds(stamps, where, is_time, origin)
+                        into[start : start + len(batch)] = _seconds(stamps, label, is_time, origin)
                 start += len(batch)
 
     def load(groups: Groups, time: int | None) -> Loaded:
         try:
-            return load_columns(groups, time, length, fill)
+            return load_columns(length, fill, groups, time)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _damaged(path, error) from None
+            raise unreadable(path, "a Parquet file", error) from None
 
     return Table(path.name, tuple(names), load)
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(
-        f"{path.name} cannot be read as Parquet ({' '.join(str(error).split())[:120]}): is the file whole, and is it"
-        " Parquet?"
-    )

@@ -1,25 +1,27 @@
-"""Overlap: whether one record is a part of another, sample for sample."""
+"""Overlap: whether one record is part of another, sample for sample."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
 __all__ = ["places_in", "require_distinct", "require_untouched", "samples_of"]
 
 
-def samples_of(record: Record) -> NDArray[np.float64]:
-    """All channels of a record as one table ``(time, channel)``, inputs first."""
+def samples_of(record: Record) -> Signal:
+    """Return all channels of a record as one array ``(time, channel)``, inputs first."""
     return np.ascontiguousarray(np.concatenate([record.u, record.y], axis=1))
 
 
 def places_in(record: Record, whole: Record) -> Iterator[int]:
-    """Samples of `whole` at which `record` starts, if it is a part of it bit for bit.
+    """Yield the samples of `whole` at which `record` starts, if it is part of it bit for bit.
+
+    Only samples are compared, not the names of channels, nor which of them are inputs.
 
     Examples
     --------
@@ -27,19 +29,20 @@ def places_in(record: Record, whole: Record) -> Iterator[int]:
     >>> list(places_in(whole.part(1, 3), whole)), list(places_in(whole, whole.part(1, 3)))
     ([1, 3], [])
     """
-    if (record.inputs, record.outputs) != (whole.inputs, whole.outputs) or len(record) > len(whole):
+    part, text = samples_of(record), samples_of(whole)
+    if part.shape[1] != text.shape[1]:
         return
-    part, text = samples_of(record), samples_of(whole).tobytes()
-    wanted, width = part.tobytes(), part[0].nbytes
-    at = text.find(wanted)
+    # A search for bytes is linear in practice and exact: nothing here is equal up to rounding.
+    wanted, searched, width = part.tobytes(), text.tobytes(), part[0].nbytes
+    at = searched.find(wanted)
     while at >= 0:
-        if at % width == 0:  # else the bytes of one sample end within another
+        if at % width == 0:  # otherwise the match starts within a sample and is a coincidence of bytes
             yield at // width
-        at = text.find(wanted, at + 1)
+        at = searched.find(wanted, at + 1)
 
 
 def require_distinct(test: Sequence[Record]) -> None:
-    """Refuse test records that are there twice: an episode counts once.
+    """Refuse test data in which a record occurs twice: each episode counts once.
 
     Examples
     --------
@@ -51,18 +54,28 @@ def require_distinct(test: Sequence[Record]) -> None:
     """
     first: dict[str, int] = {}
     for number, record in enumerate(test, start=1):
-        before = first.setdefault(record.digest, number)
-        if before < number:
-            names = f"{before} ({test[before - 1].name}) and {number} ({record.name})"
+        earlier = first.setdefault(record.digest, number)
+        if earlier < number:
+            names = f"{earlier} ({test[earlier - 1].name}) and {number} ({record.name})"
             raise DataError(f"test records {names} are the same data: give each episode once")
 
 
 def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
-    """Refuse test records that are among the data the models were made from, or contain or are contained in them."""
+    """Refuse test records that contain, or are contained in, a record that was used to make the models.
+
+    Examples
+    --------
+    >>> record = Record(u=[0.0, 1.0, 2.0], y=[0.0, 1.0, 3.0], name="monday")
+    >>> require_untouched([record.part(1, 3)], [("training", record)])
+    Traceback (most recent call last):
+        ...
+    echobound.errors.DataError: monday is among the training data of this run: a second certificate needs data that
+    played no part in any choice
+    """
     for record in test:
         for role, other in used:
-            if any(True for a, b in ((record, other), (other, record)) for _ in places_in(a, b)):
+            if any(True for one, whole in ((record, other), (other, record)) for _ in places_in(one, whole)):
                 raise DataError(
-                    f"{record.name} is among the {role} data of this run: a second certificate needs data that nothing"
-                    " was chosen by"
+                    f"{record.name} is among the {role} data of this run: a second certificate needs data that played"
+                    " no part in any choice"
                 )

@@ -1,10 +1,11 @@
-"""Reading: files, frames and arrays become records."""
+"""Reading: files, frames and arrays to records."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import numpy as np
 from echobound.data.formats import read_table
 from echobound.data.frames import is_frame, table_of_array, table_of_frame
 from echobound.data.record import Record, as_records, require_alike
-from echobound.data.sampling import decimated, resampled
-from echobound.data.table import Column, Table
+from echobound.data.sampling import Column, Reading
+from echobound.data.table import Table
 from echobound.errors import DataError
 
 __all__ = ["read_csv", "read_records"]
@@ -32,27 +33,27 @@ def read_records(
     decimate: int | None = None,
     sheet: str | None = None,
 ) -> tuple[Record, ...]:
-    """Read records from whatever holds them; several files, frames or arrays are several experiments.
+    """Read records from files, frames or arrays; each of several is an experiment.
 
     Parameters
     ----------
     source
         A file (text, Parquet, MATLAB .mat, NPZ, Excel: see `read_table`), a frame of pandas or polars, an array
-        ``(time, column)``, or a list of such; these need `inputs` and `outputs`. Or what `as_records` takes: a pair
-        ``(u, y)``, an object that unpacks to ``u, y``, a list of such.
+        ``(time, column)``, or a list of these; all of them need `inputs` and `outputs`. Or what `as_records` takes: a
+        pair ``(u, y)``, an object that unpacks to ``u, y``, or a list of these.
     inputs, outputs
-        Columns by name or by number from 1; one or several. Of .mat and .npz files: variables.
+        Columns by name or by number from 1, one or several; for .mat and .npz files, variables.
     sampling_time
-        Seconds between samples. If neither this nor `time` is given it is 1.0, which the caller should say.
+        Seconds between samples. If neither this nor `time` is given, 1.0 is assumed; tell the user so.
     time
         Column of sample times, in seconds or as time stamps; they must be regular unless `resample` is given.
     missing
-        ``"error"`` refuses missing values; ``"split"`` makes separate records of what lies between them, and between
-        gaps in the sample times.
+        ``"error"`` refuses missing values; ``"split"`` splits the data at missing values and at gaps in the sample
+        times, and makes a record of each piece.
     shortest
-        A record with fewer samples is refused; when splitting, such pieces are left out, which a warning says.
+        Records with fewer samples are refused; pieces with fewer samples are left out, with a warning.
     resample
-        New sampling time in seconds: irregular samples are interpolated, a longer one is anti-aliased.
+        New sampling time in seconds: irregular samples are interpolated, and a filter prevents aliasing.
     decimate
         Keep every k-th sample, after an anti-aliasing filter.
     sheet
@@ -69,21 +70,20 @@ def read_records(
     >>> len(slow), slow.sampling_time
     (10, 5.0)
     """
-    options: dict[str, Any] = {"sampling_time": sampling_time, "time": time, "missing": missing, "shortest": shortest}
-    options |= {"resample": resample, "decimate": decimate}
-    several = _several(source)
-    if several is None:
-        records = _of_pairs(source, inputs, outputs, sampling_time, time, missing, resample, decimate)
+    reading = Reading(sampling_time, time, missing, shortest, resample, decimate)
+    sources = _with_columns(source)
+    if sources is None:
+        records = _from_pairs(source, inputs, outputs, reading)
     else:
         made: list[Record] = []
-        for number, one in enumerate(several, start=1):
-            table = _table(one, f"{type(one).__name__} {number}" if len(several) > 1 else type(one).__name__, sheet)
+        for number, one in enumerate(sources, start=1):
+            table = _table(one, f"{type(one).__name__} {number}" if len(sources) > 1 else type(one).__name__, sheet)
             if inputs is None or outputs is None:
                 raise DataError(
                     f"say which columns are inputs and which are outputs: {table.source} has"
                     f" {', '.join(table.columns[:30])}"
                 )
-            made += table.records(inputs, outputs, **options)
+            made += table.records(inputs, outputs, reading)
         records = tuple(made)
     require_alike(records)
     for record in records:
@@ -105,19 +105,19 @@ def read_csv(
     time: Column | None = None,
     name: str | None = None,
 ) -> Record:
-    r"""Read one record from a file; see `read_table` for what it may be, and `read_records` for more ways to read.
+    r"""Read one record from a file of any kind that `read_table` opens; `read_records` has more options.
 
     Parameters
     ----------
     path
         The file.
     inputs, outputs
-        Columns by name or by number from 1; one or several.
+        Columns by name or by number from 1, one or several.
     sampling_time
-        Seconds between samples. If neither this nor `time` is given it is 1.0, which the caller should say.
+        Seconds between samples. If neither this nor `time` is given, 1.0 is assumed; tell the user so.
     time
-        Column of sample times, in seconds or as time stamps; they must be regular, and agree with `sampling_time` where
-        that is given.
+        Column of sample times, in seconds or as time stamps; they must be regular, and agree with `sampling_time` if
+        both are given.
     name
         What to call the experiment; the file's name if not given.
 
@@ -136,24 +136,24 @@ def read_csv(
 
 
 def warn_of_constant_inputs(records: Sequence[Record]) -> None:
-    """Warn of an input that never moves: a wrong column, or a unit that rounds everything away."""
+    """Warn of an input that is constant: probably the wrong column, or a unit in which all values round to one."""
     for channel, name in enumerate(records[0].input_names):
         first = records[0].u[0, channel]
         if all((record.u[:, channel] == first).all() for record in records) and sum(map(len, records)) > 1:
-            where = records[0].name if len(records) == 1 else f"all {len(records)} experiments"
+            source = records[0].name if len(records) == 1 else f"all {len(records)} experiments"
             warnings.warn(
-                f"input {name!r} is {first:g} in all samples of {where}: nothing can be learned from it, so check the"
+                f"input {name!r} is {first:g} in all samples of {source}: nothing can be learned from it, so check the"
                 " column and its unit",
                 stacklevel=3,
             )
 
 
-def _several(source: Any) -> list[Any] | None:
-    """The sources that have columns, as a list; None for pairs of inputs and outputs."""
+def _with_columns(source: Any) -> list[Any] | None:
+    """Return sources that have columns as a list; None for pairs of inputs and outputs."""
     if _has_columns(source):
         return [source]
     if isinstance(source, list | tuple) and source and all(_has_columns(one) for one in source):
-        # Two arrays in a tuple are a pair u, y; in a list they are two experiments.
+        # Two arrays in a tuple are a pair (u, y), two arrays in a list are two experiments.
         arrays = isinstance(source, tuple) and all(isinstance(one, np.ndarray) for one in source)
         return None if arrays and len(source) == 2 else list(source)
     return None
@@ -169,30 +169,13 @@ def _table(source: Any, name: str, sheet: str | None) -> Table:
     return table_of_frame(source, name) if is_frame(source) else read_table(source, sheet)
 
 
-def _of_pairs(
-    source: Any,
-    inputs: Any,
-    outputs: Any,
-    sampling_time: float | None,
-    time: Any,
-    missing: str,
-    resample: float | None,
-    decimate: int | None,
-) -> tuple[Record, ...]:
-    if inputs is not None or outputs is not None or time is not None or missing != "error":
+def _from_pairs(source: Any, inputs: Any, outputs: Any, reading: Reading) -> tuple[Record, ...]:
+    if inputs is not None or outputs is not None or reading.time is not None or reading.missing != "error":
         raise DataError(
-            "inputs, outputs, time and missing are for files, frames and arrays with columns; a pair u, y has none:"
+            "inputs, outputs, time and missing apply to files, frames and arrays with columns; a pair (u, y) has none:"
             " leave them out"
         )
     records = as_records(source)
-    if sampling_time is not None:
-        records = tuple(_sampled(record, sampling_time) for record in records)
-    if resample is not None:
-        records = tuple(resampled(record, resample) for record in records)
-    return records if decimate is None else tuple(decimated(record, decimate) for record in records)
-
-
-def _sampled(record: Record, sampling_time: float) -> Record:
-    from dataclasses import replace
-
-    return replace(record, sampling_time=sampling_time)
+    if reading.sampling_time is not None:
+        records = tuple(replace(record, sampling_time=reading.sampling_time) for record in records)
+    return tuple(reading.resampled(record) for record in records)

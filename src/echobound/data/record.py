@@ -23,8 +23,8 @@ class Record:
     Parameters
     ----------
     u, y
-        Signals ``(time, channel)``; one-dimensional arrays are one channel. Copied, and read-only afterwards; an array
-        of doubles that is read-only already is taken as it is.
+        Signals ``(time, channel)``; one-dimensional arrays are one channel. They are copied and read-only afterwards;
+        an array of doubles that is read-only already is used as it is.
     sampling_time
         Seconds between samples.
     input_names, output_names
@@ -60,17 +60,19 @@ class Record:
             if len(names) != signal.shape[1] or len(units) != signal.shape[1]:
                 raise DataError(
                     f"{self.name} has {signal.shape[1]} {side}s but {len(names)} {side} names and {len(units)} units:"
-                    " give one for each channel"
+                    " give one of each per channel"
                 )
             if len(set(names)) < len(names):
-                raise DataError(f"the {side}s of {self.name} must have different names, got {', '.join(names)}")
+                raise DataError(
+                    f"the {side}s of {self.name} must have different names, got {', '.join(names)}: rename some"
+                )
             _require_finite(signal, names, self.name)
             object.__setattr__(self, letter, signal)
             object.__setattr__(self, f"{side}_names", names)
             object.__setattr__(self, f"{side}_units", units)
         if len(self.u) != len(self.y):
             raise DataError(
-                f"{self.name} has {len(self.u)} input samples but {len(self.y)} output samples: they must be as many"
+                f"{self.name} has {len(self.u)} input samples but {len(self.y)} output samples: give as many of both"
             )
         if not (np.isfinite(self.sampling_time) and self.sampling_time > 0):
             raise DataError(f"the sampling time must be a positive number of seconds, got {self.sampling_time}")
@@ -105,7 +107,7 @@ class Record:
         return replace(self, u=self.u[start:stop], y=self.y[start:stop], name=name or self.name)
 
     def identity(self) -> dict[str, Any]:
-        """What the digest of the data covers: arrays, names, units and sampling time (not `name`)."""
+        """Return what the digest covers: arrays, names of channels, units and sampling time, but not `name`."""
         return {
             "u": self.u,
             "y": self.y,
@@ -116,7 +118,7 @@ class Record:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over arrays, names, units and sampling time."""
+        """SHA-256 of arrays, names of channels, units and sampling time."""
         return digest(self.identity())
 
 
@@ -126,8 +128,8 @@ def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
     Parameters
     ----------
     records
-        A `Record`; a pair ``(u, y)`` of arrays, or of lists of arrays with one for each experiment; any object that
-        unpacks to ``u, y`` and has a ``sampling_time`` (and perhaps a ``name``); or a list of such.
+        A `Record`; a pair ``(u, y)`` of arrays, or of lists with an array for each experiment; any object that unpacks
+        to ``u, y`` and has a ``sampling_time`` (and perhaps a ``name``); or a list of these.
     what
         What to call them in messages.
 
@@ -147,10 +149,10 @@ def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:
         except TypeError:
             several = ()
     if not several or not all(isinstance(one, Record) or _is_pair(one) for one in several):
-        found = type(records).__name__ if not isinstance(records, list | tuple) else "a list of other things"
+        found = type(records).__name__ if not isinstance(records, list | tuple) else "a list of something else"
         raise DataError(
-            f"{what} data must be a Record, a pair (u, y) of arrays, or a non-empty list of such, got {found}: read"
-            " files and frames with read_records, which asks for their columns"
+            f"{what} data must be a Record, a pair (u, y) of arrays, or a non-empty list of these, got {found}: read"
+            " files and frames with read_records, which takes the names of their columns"
         )
     made = tuple(
         one if isinstance(one, Record) else _of_pair(one, f"{what} {i}" if len(several) > 1 else what)
@@ -167,24 +169,24 @@ def require_alike(several: Sequence[Record]) -> None:
         if other.input_names != first.input_names or other.output_names != first.output_names:
             raise DataError(
                 f"the experiments must have the same channels: {first.name} has {_channels(first)},"
-                f" {other.name} has {_channels(other)}"
+                f" {other.name} has {_channels(other)}: rename or leave out channels"
             )
         if not np.isclose(other.sampling_time, first.sampling_time, rtol=1e-6, atol=0):
             raise DataError(
-                f"the experiments must have one sampling time: {first.name} has {first.sampling_time} s,"
+                f"the experiments must have the same sampling time: {first.name} has {first.sampling_time} s,"
                 f" {other.name} has {other.sampling_time} s: resample one of them"
             )
 
 
 def _is_pair(data: object) -> bool:
-    """Whether it is a tuple of two arrays, or unpacks to u and y and says its sampling time."""
+    """Whether `data` is a tuple of two arrays, or an object that unpacks to u and y and has a sampling time."""
     if isinstance(data, tuple):
         return len(data) == 2 and not any(isinstance(one, Record | tuple | str) or _is_pair(one) for one in data)
     return hasattr(data, "sampling_time") and not isinstance(data, Record)
 
 
 def _are_lists(data: object) -> bool:
-    """Whether it is a list of input arrays and a list of as many output arrays, one for each experiment."""
+    """Whether `data` is a list of input arrays and a list of as many output arrays, one for each experiment."""
     if not isinstance(data, tuple) or len(data) != 2 or not all(isinstance(side, list) for side in data):
         return False
     return len(data[0]) == len(data[1]) and all(isinstance(one, np.ndarray) for side in data for one in side)
@@ -210,8 +212,8 @@ def _channels(record: Record) -> str:
 def _signal(values: ArrayLike, what: str) -> Signal:
     try:
         if np.asarray(values).dtype.kind == "c":
-            raise TypeError("they are complex, so give real and imaginary part as channels")
-        # Copied, unless nobody can write to it any more: what a reader has made is not needed twice.
+            raise TypeError("they are complex, so give real and imaginary parts as two channels")
+        # Copied, unless nobody can write to it any more: what a reader has just made should not take twice the memory.
         array = np.array(values, dtype=np.float64, order="C", copy=None if _is_frozen(values) else True)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers: {error}") from None
@@ -219,7 +221,8 @@ def _signal(values: ArrayLike, what: str) -> Signal:
         array = array[:, None]
     if array.ndim != 2 or array.size == 0:
         raise DataError(f"{what} must be a non-empty array (time, channel), got shape {array.shape}")
-    part = isinstance(values, np.ndarray) and not values.flags.writeable  # of a record that was checked
+    # A read-only array is a part of a record that was checked: a short one may have fewer samples than channels.
+    part = isinstance(values, np.ndarray) and not values.flags.writeable
     if array.shape[1] > array.shape[0] > 1 and not part:
         raise DataError(
             f"{what} have more channels than samples, shape {array.shape}: an array (time, channel) is needed, so"
@@ -233,12 +236,12 @@ def _is_frozen(values: object) -> bool:
     return isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
 
 
-def _require_finite(signal: Signal, names: Sequence[str], where: str) -> None:
+def _require_finite(signal: Signal, names: Sequence[str], record: str) -> None:
     bad = np.argwhere(~np.isfinite(signal))
     if len(bad):
         row, column = bad[0]
         more = f" ({len(bad)} such values in all)" if len(bad) > 1 else ""
         raise DataError(
-            f"{where}: column {names[column]!r} holds {signal[row, column]} at sample {row + 1}{more}:"
-            " numbers are needed everywhere, so repair or cut the record there"
+            f"{record}: channel {names[column]!r} holds {signal[row, column]} at sample {row + 1}{more}:"
+            " finite numbers are needed everywhere, so repair or cut the record there"
         )

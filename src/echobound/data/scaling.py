@@ -1,4 +1,4 @@
-"""Scaling: part of the model, fitted on training data only, undone on the way out."""
+"""Scaling: part of the model, fitted to training data only and inverted for its outputs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from echobound.arrays import Signal
+from echobound.arrays import Signal, Vector
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 
 __all__ = ["SCALINGS", "Scaling"]
 
-Channels = NDArray[np.float64]  # (channel,)
-
 SCALINGS = ("minmax", "standard", "none")
-"""The kinds of scaling: to [0, 1], to mean 0 and standard deviation 1, as it is."""
+"""The kinds of scaling: to [0, 1], to mean 0 and standard deviation 1, none."""
 ARRAYS = ("input_offset", "input_span", "output_offset", "output_span")
 
 
@@ -25,8 +23,8 @@ ARRAYS = ("input_offset", "input_span", "output_offset", "output_span")
 class Scaling:
     """An affine map of each channel: ``scaled = (value - offset) / span``.
 
-    A network without bias is an odd function of its inputs: centred data (``standard``) suit it only where a bias is
-    drawn as well. Min-max scaling is therefore the default everywhere.
+    A network without bias is an odd function of its inputs: centred data (``standard``) suit it only if a bias is drawn
+    as well. Min-max scaling is therefore the default everywhere.
 
     Parameters
     ----------
@@ -43,10 +41,10 @@ class Scaling:
     """
 
     kind: str
-    input_offset: Channels
-    input_span: Channels
-    output_offset: Channels
-    output_span: Channels
+    input_offset: Vector
+    input_span: Vector
+    output_offset: Vector
+    output_span: Vector
 
     def __post_init__(self) -> None:
         _require_known(self.kind)
@@ -63,7 +61,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, kind: str, records: Record | Iterable[Record]) -> Scaling:
-        """Fit a scaling to training records, all of them together; a constant channel keeps its unit (span 1).
+        """Fit a scaling to all training records together; a constant channel keeps its unit (span 1).
 
         Examples
         --------
@@ -77,15 +75,15 @@ class Scaling:
         return cls(kind, *inputs, *outputs)
 
     @classmethod
-    def from_arrays(cls, kind: str, arrays: Mapping[str, NDArray[np.float64]]) -> Scaling:
-        """Make a scaling from what `to_arrays` gave; other arrays of the mapping are left alone."""
+    def from_arrays(cls, kind: str, arrays: Mapping[str, Vector]) -> Scaling:
+        """Make a scaling from what `to_arrays` returned; other arrays in the mapping are ignored."""
         missing = [name for name in ARRAYS if name not in arrays]
         if missing:
             raise InputError(f"a scaling is stored as {', '.join(ARRAYS)}: {', '.join(missing)} not found")
         return cls(kind, *(arrays[name] for name in ARRAYS))
 
-    def to_arrays(self) -> dict[str, Channels]:
-        """Return the offsets and spans by name, to be stored exactly beside `kind`.
+    def to_arrays(self) -> dict[str, Vector]:
+        """Return the offsets and spans by name, to be stored with `kind`.
 
         Examples
         --------
@@ -104,7 +102,7 @@ class Scaling:
         return (_channels_of(y, self.output_span, "output") - self.output_offset) / self.output_span
 
     def outputs_back(self, y: ArrayLike) -> Signal:
-        """Return scaled outputs to their own units; a diverging run may overflow here, and is then infinite."""
+        """Return outputs in their own units; a diverging run may overflow here, and is then infinite."""
         with np.errstate(over="ignore"):
             return _channels_of(y, self.output_span, "output") * self.output_span + self.output_offset
 
@@ -114,7 +112,7 @@ def _require_known(kind: str) -> None:
         raise InputError(f"unknown scaling {kind!r}: known are {', '.join(SCALINGS)}")
 
 
-def _offset_and_span(kind: str, signal: Signal) -> tuple[Channels, Channels]:
+def _offset_and_span(kind: str, signal: Signal) -> tuple[Vector, Vector]:
     ones = np.ones(signal.shape[1])
     if kind == "none":
         return 0.0 * ones, ones
@@ -123,13 +121,13 @@ def _offset_and_span(kind: str, signal: Signal) -> tuple[Channels, Channels]:
     width = np.where(width > 0, width, ones)
     if kind == "minmax":
         return low, width
-    # Within the range: the deviation of a constant 0.1 itself is a rounding error, not 0.
+    # Computed from the position within the range: the deviation of a constant 0.1 is a rounding error, not 0.
     position = (signal - low) / width
     span = width * position.std(axis=0)
     return low + width * position.mean(axis=0), np.where(span > 0, span, ones)
 
 
-def _channels_of(values: ArrayLike, span: Channels, side: str) -> Signal:
+def _channels_of(values: ArrayLike, span: Vector, side: str) -> Signal:
     signal = np.asarray(values, dtype=np.float64)
     if signal.ndim == 0 or signal.shape[-1] != len(span):
         raise DataError(

@@ -11,15 +11,15 @@ __all__ = ["split"]
 
 
 def split(record: Record, validation: float = 0.25, test: float = 0.0) -> tuple[Record, ...]:
-    """Split a record into training, validation and, if asked, test part, in this order in time.
+    """Split a record into a training part, a validation part and, if asked for, a test part, in this order in time.
 
     Parameters
     ----------
     record
-        What to split.
+        The record to split.
     validation, test
-        Size of these parts, taken from the end: below 1 a fraction of the record, from 1 on a number of samples.
-        Without `test` (0) there are two parts.
+        Sizes of these parts, taken from the end: below 1 a fraction of the record, otherwise a number of samples. If
+        `test` is 0 there are two parts.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def split(record: Record, validation: float = 0.25, test: float = 0.0) -> tuple[
     start = total - sum(sizes.values())
     if start < 1:
         parts = " and ".join(f"{size} for {name}" for name, size in sizes.items())
-        raise InputError(f"{record.name} has {total} samples, and {parts} leave none for training: make them smaller")
+        raise InputError(f"{record.name} has {total} samples, so {parts} leave none for training: make them smaller")
     bounds = [0]
     for size in (start, *sizes.values()):
         bounds.append(bounds[-1] + size)
@@ -52,6 +52,6 @@ def _size(value: float, total: int, name: str) -> int:
     if size < 1 or (value >= 1 and size != value):
         raise InputError(
             f"the {name} part must be a fraction below 1 or a whole number of samples, and hold at least one of the"
-            f" {total} samples of the record, got {value}"
+            f" record's {total} samples, got {value}"
         )
     return size

@@ -1,7 +1,7 @@
-"""Table: named columns of a file or a frame, turned into records; every refusal names its column and row.
+"""Table: named columns of a file or a frame, which become records; every refusal names the column and the row.
 
-A file format, a frame and an array are each another way to make a `Table`: its names, and a function that loads
-columns as numbers. Nothing is loaded before columns are asked for, and then only those.
+Each file format, frame and array is a way to make a `Table`: the names of its columns, and a function that loads some
+of them as numbers. Nothing is loaded until columns are asked for, and then only those.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import bisect
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from echobound.arrays import Signal, Vector
 from echobound.data.record import Record
-from echobound.data.sampling import REPAIR, pieces
-from echobound.errors import DataError
+from echobound.data.sampling import Column, Reading, pieces
+from echobound.errors import DamagedFile, DataError
 
 __all__ = [
     "Column",
@@ -28,16 +29,14 @@ __all__ = [
     "Target",
     "load_columns",
     "one_line",
+    "unreadable",
 ]
 
-Column = str | int  # by name, or by number from 1
-MISSING = ("error", "split")
-"""What to do about missing values: refuse them, or split the record there."""
-NAMED = 5  # rows of bad cells that a message lists
+NAMED = 5  # rows with faults that a message lists
 
 
 class RowNumbers:
-    """Number of each sample's row in its file; only where the count jumps is anything stored.
+    """Row of each sample in its file; only the jumps of the count are stored.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class RowNumbers:
         self._samples, self._rows = array("q"), array("q")
 
     def add(self, sample: int, row: int) -> None:
-        """Say that `sample`, and the samples after it until the next call, count on from `row`."""
+        """Record that `sample` is in row `row`, and that rows count on from there until the next call."""
         if not self._samples or row - sample != self._rows[-1] - self._samples[-1]:
             self._samples.append(sample)
             self._rows.append(row)
@@ -66,9 +65,9 @@ class RowNumbers:
 
 @dataclass
 class Faults:
-    """The cells of one column that are no finite numbers: how many, where the first ones are, and what they hold.
+    """The cells of one column that are not finite numbers: how many, where the first ones are, and what they hold.
 
-    A cell is *missing* if it is empty or says so, else it is *wrong* (text, an infinity).
+    A cell is *missing* if it is empty or says so (``NA``), otherwise it is *wrong* (text, an infinity).
     """
 
     samples: list[int] = field(default_factory=list)
@@ -77,7 +76,7 @@ class Faults:
     wrong: tuple[int, str] | None = None
 
     def add(self, sample: int, text: str, missing: bool, count: int = 1) -> None:
-        """Count a cell."""
+        """Add a cell, or `count` cells of which this is the first."""
         if not self.count or sample < self.first[0]:
             self.first = sample, text
         self.count += count
@@ -88,11 +87,11 @@ class Faults:
 
     @classmethod
     def among(cls, values: Vector) -> Faults:
-        """Those of a column that came as numbers."""
+        """Return the faults of a column that was loaded as numbers."""
         faults = cls()
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum()
-        if not np.isfinite(total):  # no array as long as the column, unless there is something to find
+        if not np.isfinite(total):  # the sum needs no array as long as the column, unlike the search
             bad = np.flatnonzero(~np.isfinite(values))
             for sample in bad[:NAMED]:
                 faults.add(int(sample), str(values[sample]), bool(np.isnan(values[sample])))
@@ -103,12 +102,12 @@ class Faults:
         return faults
 
 
-Groups = Sequence[Sequence[int]]  # positions of columns that come as one array
+Groups = Sequence[Sequence[int]]  # positions of the columns of each array
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Columns as numbers, NaN where a cell is none: an array for each group, the times, what is at fault, and rows."""
+    """Columns as numbers, with NaN for cells that are not: an array for each group, times, faults and row numbers."""
 
     signals: list[Signal]
     times: Vector | None
@@ -117,15 +116,13 @@ class Loaded:
 
 
 Load = Callable[[Groups, int | None], Loaded]
-
-
 Target = tuple[int, Vector, bool]  # position of a column, the array to write it into, whether it is the time
 
 
-def load_columns(groups: Groups, time: int | None, length: int, fill: Callable[[Sequence[Target]], None]) -> Loaded:
-    """Load columns that come as numbers: `fill` writes them into the arrays that it is given.
+def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: Groups, time: int | None) -> Loaded:
+    """Load columns that are numbers already: `fill` writes them into the arrays that it is given.
 
-    Only the result is allocated here, so `fill` decides what reading costs beyond it.
+    Only the result is allocated here; what reading needs beyond it is up to `fill`.
     """
     signals = [np.empty((length, len(group))) for group in groups]
     times = None if time is None else np.empty(length)
@@ -138,23 +135,25 @@ def load_columns(groups: Groups, time: int | None, length: int, fill: Callable[[
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, loaded as numbers when they are used; the others may hold anything.
+    """Columns by name, loaded as numbers when they are used; columns that are not used may hold anything.
 
     Parameters
     ----------
     source
         What to call it in messages.
     columns
-        Names of the columns: a header, or ``column 1``, ``column 2``, ... without one.
+        Names of the columns from the header; without one, ``column 1``, ``column 2``, ...
     load
-        ``load(groups, time)`` gives an array ``(time, channel)`` for each group of positions, and the time column if
-        the position of one is given.
+        ``load(groups, time)`` returns an array ``(time, channel)`` for each group of positions, and the time column if
+        its position is given.
     several
-        Names that stand for several columns: a matrix among the variables of a file.
+        Names that stand for several columns, such as a matrix among the variables of a file.
     others
-        What else is there and cannot be a column: name and what it is.
+        Names of what cannot be a column, and what each of them is.
     kind
-        What its columns are called: ``"column"``, or ``"variable"``.
+        What to call a column in messages: ``"column"`` or ``"variable"``.
+    header
+        Whether the columns have names of their own.
 
     Examples
     --------
@@ -179,7 +178,7 @@ class Table:
         return tuple(self.columns[i] for i in self.positions(columns))
 
     def signal(self, columns: Column | Iterable[Column]) -> Signal:
-        """Return columns as numbers, ``(time, channel)``; refuse text, NaN, infinities and empty cells in them."""
+        """Return columns as numbers, ``(time, channel)``; text, NaN, infinities and empty cells are refused."""
         positions = self.positions(columns)
         loaded = self.load([positions], None)
         self._require_numbers(positions, loaded, missing="error")
@@ -195,71 +194,59 @@ class Table:
         name: str | None = None,
     ) -> Record:
         """Return a record; the parameters are those of `read_csv`."""
-        [record] = self.records(inputs, outputs, sampling_time=sampling_time, time=time, name=name)
+        [record] = self.records(inputs, outputs, Reading(sampling_time, time), name)
         return record
 
     def records(
         self,
         inputs: Column | Iterable[Column],
         outputs: Column | Iterable[Column] | None,
-        *,
-        sampling_time: float | None = None,
-        time: Column | None = None,
-        missing: str = "error",
-        shortest: int = 2,
-        resample: float | None = None,
-        decimate: int | None = None,
+        reading: Reading,
         name: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return one record, or several where missing values split it; the parameters are those of `read_records`.
+        """Return one record, or several if it is split at missing values.
 
-        Without outputs (None), for a simulation, those of the record are its inputs again.
+        If `outputs` is None, as for a simulation, the inputs take their place.
         """
-        if missing not in MISSING:
-            raise DataError(f"missing values: one of {', '.join(MISSING)} was expected, got {missing!r}")
         sides = {"input": self.positions(inputs)}
         if outputs is not None:
             sides["output"] = self.positions(outputs)
         for side, found in sides.items():
             if not found:
-                raise DataError(f"a record needs at least one {side} column: {self._there_are()}")
-        clock = None if time is None else self._position(time)
+                raise DataError(f"a record needs at least one {side} column: {self._available()}")
+        clock = None if reading.time is None else self._position(reading.time)
         used = [*(i for found in sides.values() for i in found), *([] if clock is None else [clock])]
         twice = [self.columns[i] for i in used if used.count(i) > 1]
         if twice:
             raise DataError(
-                f"{self.kind} {twice[0]!r} of {self.source} is asked for twice: each is an input, an output or the time"
+                f"{self.kind} {twice[0]!r} of {self.source} is used twice: each can be an input, an output or the time,"
+                " so name it once"
             )
-        # Inputs and outputs are arrays of their own, so that a record can take them without copying.
+        # Inputs and outputs are separate arrays, so that a record can take them over without a copy.
         loaded = self.load(list(sides.values()), clock)
         u, y = loaded.signals[0], loaded.signals[-1]
         if not self.header and len(self.columns) > len(u):
             raise DataError(
-                f"{self.source} has {len(u)} rows and {len(self.columns)} columns without names: a row for each sample"
-                " and a column for each channel are needed, so transpose it"
+                f"{self.source} has {len(u)} rows and {len(self.columns)} columns without names: one row per sample and"
+                " one column per channel are needed, so transpose it"
             )
-        self._require_numbers(used, loaded, missing)
-        where = None if clock is None else f"time {self.kind} {self.columns[clock]!r} of {self.source}"
+        self._require_numbers(used, loaded, reading.missing)
         return pieces(
             u,
             y,
             loaded.times,
-            loaded.rows,
-            where=where,
-            split=missing == "split",
-            shortest=shortest,
-            sampling_time=sampling_time,
-            resample=resample,
-            decimate=decimate,
+            loaded.rows.__getitem__,
+            reading,
+            times_name="" if clock is None else f"time {self.kind} {self.columns[clock]!r} of {self.source}",
             input_names=tuple(self.columns[i] for i in sides["input"]),
             output_names=tuple(self.columns[i] for i in sides.get("output", sides["input"])),
             name=name or self.source,
         )
 
     def positions(self, columns: Column | Iterable[Column]) -> list[int]:
-        """Return where columns stand that are given by name or by number from 1; a matrix has several."""
+        """Return the positions of columns given by name or by number from 1; a matrix has several."""
         found: list[int] = []
-        for column in _listed(columns):
+        for column in (columns,) if isinstance(columns, str | int) else columns:
             whole = self.several.get(column) if isinstance(column, str) else None
             found += [self._position(column)] if whole is None else whole
         return found
@@ -272,7 +259,7 @@ class Table:
                 continue
             sample, text = fault.first if missing == "error" or fault.wrong is None else fault.wrong
             found = f"holds {text[:40]!r}" if text else "is empty"
-            more, remedy = "", REPAIR
+            more, remedy = "", "repair the data or cut them there"
             if fault.count > 1 and missing == "error":
                 shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
                 dots = ", ..." if fault.count > len(fault.samples) else ""
@@ -284,12 +271,13 @@ class Table:
                 f" finite numbers are needed everywhere, so {remedy}"
             )
 
-    def _there_are(self) -> str:
+    def _available(self) -> str:
         shown = ", ".join(self.columns[:30])
         more = f" and {len(self.columns) - 30} more" if len(self.columns) > 30 else ""
         text = f"{self.source} has the {self.kind}s {shown}{more}" if self.columns else f"{self.source} has none"
         if self.others:
-            text += f"; besides them {', '.join(f'{name} ({what})' for name, what in list(self.others.items())[:10])}"
+            unusable = ", ".join(f"{name} ({what})" for name, what in list(self.others.items())[:10])
+            text += f"; not usable as a signal: {unusable}"
         return text
 
     def _position(self, column: Column) -> int:
@@ -304,17 +292,28 @@ class Table:
             return same[0]
         if name in self.others:
             raise DataError(
-                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: a number for each sample is needed"
+                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: one real number per sample is needed"
             )
         if name.isdecimal() and 1 <= int(name) <= len(self.columns):
             return int(name) - 1
-        raise DataError(f"there is no {self.kind} {name!r}: {self._there_are()}; give a name or a number from 1")
+        raise DataError(f"there is no {self.kind} {name!r}: {self._available()}; give a name or a number from 1")
 
 
 def one_line(name: str) -> str:
-    """Spreadsheets put line breaks into names; messages and axes are better without."""
+    """Return a name without the line breaks that spreadsheets put into names, which would break messages and axes."""
     return " ".join(name.split())
 
 
-def _listed(columns: Column | Iterable[Column]) -> tuple[Column, ...]:
-    return (columns,) if isinstance(columns, str | int) else tuple(columns)
+def unreadable(path: Path, kind: str, error: Exception) -> DataError:
+    """Return the refusal of a file whose content is not what its kind requires.
+
+    Examples
+    --------
+    >>> print(unreadable(Path("plant.mat"), "a MATLAB file", ValueError("unknown type 77")))
+    plant.mat cannot be read as a MATLAB file (unknown type 77): is the file complete? Save or export it again
+    """
+    reason = f"{error.part}: {error.why}" if isinstance(error, DamagedFile) else " ".join(str(error).split())
+    return DataError(
+        f"{path.name} cannot be read as {kind} ({reason[:120] or type(error).__name__}): is the file complete? Save or"
+        " export it again"
+    )

@@ -1,4 +1,4 @@
-"""Text tables: encoding, separator and header found by looking."""
+"""Text tables: encoding, separator and header are found by looking at the file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from echobound.errors import DataError
 __all__ = ["read_text"]
 
 TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a ended them under DOS
-BLOCK = 1 << 20  # bytes looked at together
+CHUNK = 1 << 20  # bytes examined together
 
 
 @dataclass(frozen=True)
 class _Survey:
-    """What a first pass over the bytes tells."""
+    """What a first pass over the bytes finds."""
 
     encoding: str
     lines: int
@@ -33,9 +33,9 @@ def read_text(path: Path) -> Table:
     """Read a text table; see `read_table`."""
     survey = _survey(path)
     start, first, separator = _head(path, survey.encoding)
-    inside = [line for line in first if line.strip()]
-    plain = survey.underscores == sum(line.count("_") for line in inside) and (
-        separator == "," or survey.commas == sum(line.count(",") for line in inside)
+    # Underscores and decimal commas need a check of each cell; a file that has them only up to its header needs none.
+    plain = survey.underscores == sum(line.count("_") for line in first) and (
+        separator == "," or survey.commas == sum(line.count(",") for line in first)
     )
 
     def rows() -> Iterator[Row]:
@@ -56,43 +56,49 @@ def read_text(path: Path) -> Table:
 
 
 def _survey(path: Path) -> _Survey:
-    """Encoding, and counts by which the reading goes quickly; a block at a time."""
+    """Find the encoding, and the counts that make reading fast, a chunk at a time."""
     with path.open("rb") as file:
         head = file.read(2)
         wide = head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
-        decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
         encoding = "utf-16" if wide else "utf-8-sig"
+        decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder(encoding)()
         lines = underscores = commas = 0
-        ended = False  # the block before ended with \r
-        while raw := file.read(BLOCK):
+        carriage_return = False  # whether the chunk before ended with \r, so that a \n now belongs to it
+        while raw := file.read(CHUNK):
             if not wide and raw.translate(None, delete=TEXT_CONTROLS + bytes(range(32, 256))):
                 raise DataError(
-                    f"{path.name} is a binary file of a kind that cannot be read here: give a text table, Parquet,"
-                    " MATLAB .mat, NPZ or Excel .xlsx, or export it as CSV"
+                    f"{path.name} is a binary file of an unknown kind: give a text table, Parquet, MATLAB .mat, NPZ or"
+                    " Excel .xlsx, or export it as CSV"
                 )
             try:
                 text = decoder.decode(raw)
             except UnicodeDecodeError:
                 if wide:
-                    raise DataError(f"{path.name} begins as UTF-16 text but does not go on so: is it whole?") from None
+                    raise _broken_utf16(path) from None
+                # The counts so far stay right: the characters counted are ASCII, the same in both encodings.
                 encoding, decoder = "latin-1", codecs.getincrementaldecoder("latin-1")()
                 text = decoder.decode(raw)
-            lines += text.count("\n") + text.count("\r") - text.count("\r\n") - (ended and text.startswith("\n"))
-            ended = text.endswith("\r")
+            lines += text.count("\n") + text.count("\r") - text.count("\r\n")
+            lines -= carriage_return and text.startswith("\n")
+            carriage_return = text.endswith("\r")
             underscores += text.count("_")
             commas += text.count(",")
         try:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             if wide:
-                raise DataError(f"{path.name} begins as UTF-16 text but ends within a letter: is it whole?") from None
+                raise _broken_utf16(path) from None
             encoding = "latin-1"
     return _Survey(encoding, lines + 1, underscores, commas)
 
 
+def _broken_utf16(path: Path) -> DataError:
+    return DataError(f"{path.name} begins as UTF-16 text but is not UTF-16 to its end: is it complete? Save it again")
+
+
 def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:
-    """Number of lines before the table, the lines up to its first row, and what separates its cells."""
+    """Return the number of lines before the table, the lines up to its first row, and what separates its cells."""
     with path.open(encoding=encoding, errors="replace") as file:
         seen: list[str] = []
         for line in file:
@@ -107,10 +113,10 @@ def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:
 
 
 def _separator(lines: Sequence[str]) -> str:
-    """Return what separates cells, judged by a sample where there is one: names may hold anything."""
+    """Return what separates cells, judged by the first row of numbers if there is one: names may hold anything."""
     sample = re.sub(r'"[^"]*"', "", lines[-1]) if lines else ""
     for candidate in ";\t,":
         if candidate in sample:
             return candidate
-    # A single column: its header may hold spaces.
+    # With a single number in the row there is one column, whose name may hold spaces.
     return " " if len(sample.split()) > 1 else ","

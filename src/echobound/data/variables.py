@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Vector
-from echobound.data.table import Groups, Loaded, Table, Target, load_columns
+from echobound.data.table import Groups, Loaded, Table, Target, load_columns, unreadable
 from echobound.errors import DamagedFile, DataError, MissingExtra
 from echobound.files import Member, npy_member, npz_members
 
 __all__ = ["read_mat", "read_npy", "read_npz_table"]
 
-BLOCK = 65536  # samples converted together
+CHUNK = 65536  # samples converted together
 NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
 
-Wanted = Sequence[tuple[int, Vector]]  # columns of a variable, and the arrays to write them into
+Wanted = Sequence[tuple[int, Vector]]  # columns of a variable and the arrays to write them into
 Fill = Callable[[Wanted], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A variable of a file: its name, its shape, and how to write columns of it into arrays.
+    """A variable of a file: its name, its shape, and how to write its columns into arrays.
 
-    `fill` is None where it cannot be a signal; then `what` says what it is.
+    `fill` is None if it cannot be a signal; then `what` says what it is.
     """
 
     name: str
@@ -39,18 +39,13 @@ class Variable:
     fill: Fill | None
 
     @property
-    def columns(self) -> int:
-        """Number of channels; a row vector is a column, as MATLAB users make them."""
-        return 1 if len(self.shape) == 1 or 1 in self.shape else self.shape[1]
+    def layout(self) -> tuple[int, int]:
+        """Number of samples and of columns."""
+        return _layout(self.shape)
 
     @property
-    def samples(self) -> int:
-        """Number of samples."""
-        return max(self.shape) if self.columns == 1 else self.shape[0]
-
-    @property
-    def excuse(self) -> str:
-        """Why it cannot be a column; empty if it can."""
+    def obstacle(self) -> str:
+        """What it is if it cannot be a signal; empty if it can."""
         size = "x".join(map(str, self.shape))
         if self.fill is None:
             return f"{self.what}, {size}"
@@ -65,12 +60,18 @@ class Variable:
         return ""
 
 
+def _layout(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return the number of samples and of columns; a row vector is one column, since MATLAB users write signals so."""
+    return (max(shape), 1) if len(shape) == 1 or 1 in shape else (shape[0], shape[1])
+
+
 def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
     """Return variables as a table: a matrix ``u`` has the columns ``u[1]``, ``u[2]``, and ``u`` is all of them."""
-    usable = [v for v in variables if not v.excuse]
-    places = [(v, i) for v in usable for i in range(v.columns)]
-    names = tuple(v.name if v.columns == 1 else f"{v.name}[{i + 1}]" for v, i in places)
-    several = {v.name: tuple(p for p, (owner, _) in enumerate(places) if owner is v) for v in usable if v.columns > 1}
+    usable = [v for v in variables if not v.obstacle]
+    matrices = [v for v in usable if v.layout[1] > 1]
+    places = [(v, i) for v in usable for i in range(v.layout[1])]
+    names = tuple(f"{v.name}[{i + 1}]" if v in matrices else v.name for v, i in places)
+    several = {v.name: tuple(p for p, (owner, _) in enumerate(places) if owner is v) for v in matrices}
 
     def fill(targets: Sequence[Target]) -> None:
         for variable in usable:
@@ -80,18 +81,19 @@ def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
 
     def load(groups: Groups, time: int | None) -> Loaded:
         used = [places[p][0] for p in (*(p for group in groups for p in group), *([] if time is None else [time]))]
+        samples = used[0].layout[0]
         for other in used[1:]:
-            if other.samples != used[0].samples:
+            if other.layout[0] != samples:
                 raise DataError(
-                    f"variables {used[0].name!r} and {other.name!r} of {source} have {used[0].samples} and"
-                    f" {other.samples} samples: they must be as many"
+                    f"variables {used[0].name!r} and {other.name!r} of {source} have {samples} and {other.layout[0]}"
+                    " samples: give variables of one length"
                 )
-        return load_columns(groups, time, used[0].samples, fill)
+        return load_columns(samples, fill, groups, time)
 
-    others = {v.name: v.excuse for v in variables if v.excuse}
+    others = {v.name: v.obstacle for v in variables if v.obstacle}
     if not names:
-        there = ", ".join(f"{name} ({what})" for name, what in list(others.items())[:10]) or "nothing"
-        raise DataError(f"{source} holds no signals: vectors or matrices of numbers are needed, and there is {there}")
+        found = ", ".join(f"{name} ({what})" for name, what in list(others.items())[:10]) or "nothing"
+        raise DataError(f"{source} holds no signals: vectors or matrices of numbers are needed, found {found}")
     return Table(source, names, load, several, others, kind="variable")
 
 
@@ -100,27 +102,27 @@ def read_npz_table(path: Path) -> Table:
     try:
         members = npz_members(path)
     except DamagedFile as error:
-        raise _damaged(path, "a NumPy file", error) from None
-    return table_of_variables(path.name, [_of_member(path, member) for member in members])
+        raise unreadable(path, "a NumPy file", error) from None
+    return table_of_variables(path.name, [_variable_of(path, member) for member in members])
 
 
 def read_npy(path: Path) -> Table:
-    """Read the array of an NPY file as a table without names; see `read_table`."""
+    """Read the array of an NPY file as a table whose columns have numbers; see `read_table`."""
     from echobound.data.frames import table_of_array
 
     try:
-        variable = _of_member(path, npy_member(path))
+        variable = _variable_of(path, npy_member(path))
     except DamagedFile as error:
-        raise _damaged(path, "a NumPy file", error) from None
-    if variable.excuse:
-        raise DataError(f"{path.name} holds {variable.excuse}: an array (time, channel) of real numbers is needed")
-    values = np.empty((variable.samples, variable.columns))
+        raise unreadable(path, "a NumPy file", error) from None
+    if variable.obstacle:
+        raise DataError(f"{path.name} holds {variable.obstacle}: an array (time, channel) of real numbers is needed")
+    values = np.empty(variable.layout)
     if variable.fill is not None:
         variable.fill(list(enumerate(values.T)))
     return table_of_array(values, path.name)
 
 
-def _of_member(path: Path, member: Member) -> Variable:
+def _variable_of(path: Path, member: Member) -> Variable:
     kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "pickled objects", "V": "a structured array"}
     kinds |= {"M": "time stamps", "m": "time differences"}
     real = member.dtype.kind in "fiub"
@@ -129,47 +131,38 @@ def _of_member(path: Path, member: Member) -> Variable:
         try:
             _fill_from_member(member, dict(wanted))
         except (OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-            raise _damaged(path, "a NumPy file", error) from None
+            raise unreadable(path, "a NumPy file", error) from None
 
     what = "" if real else kinds.get(member.dtype.kind, str(member.dtype))
     return Variable(member.name, member.shape, what, fill if real else None)
 
 
 def _fill_from_member(member: Member, wanted: dict[int, Vector]) -> None:
-    """Read a stored array a block at a time, and keep the columns that are wanted."""
-    flat = len(member.shape) == 1 or 1 in member.shape
-    samples = max(member.shape) if flat else member.shape[0]
-    width = 1 if flat else member.shape[1]
-    together = 1 if member.fortran else width  # columns that lie side by side in the file
+    """Read a stored array a chunk at a time, and keep the columns that are wanted."""
+    samples, width = _layout(member.shape)
+    together = 1 if member.fortran else width  # columns whose values alternate in the file
     with member.open() as stream:
         for first in range(0, width, together):
-            for start in range(0, samples, BLOCK):
-                rows = min(BLOCK, samples - start)
+            for start in range(0, samples, CHUNK):
+                rows = min(CHUNK, samples - start)
                 raw = stream.read(rows * together * member.dtype.itemsize)
-                block = np.frombuffer(raw, dtype=member.dtype).reshape(rows, together)
+                chunk = np.frombuffer(raw, dtype=member.dtype).reshape(rows, together)
                 for column in range(first, first + together):
                     if column in wanted:
-                        wanted[column][start : start + rows] = block[:, column - first]
+                        wanted[column][start : start + rows] = chunk[:, column - first]
 
 
 def read_mat(path: Path) -> Table:
-    """Read the variables of a MATLAB file, version 4 to 7.3; see `read_table`."""
+    """Read the variables of a MATLAB file, versions 4 to 7.3; see `read_table`."""
     with path.open("rb") as file:
         new = file.read(10) == b"MATLAB 7.3"
     try:
         variables = list(_hdf5_variables(path) if new else _mat5_variables(path))
     except (DataError, MissingExtra):
         raise
-    except Exception as error:  # damaged bytes make these parsers fail in ways of their own
-        raise _damaged(path, "a MATLAB file", error) from None
+    except Exception as error:  # the parsers raise anything on damaged files
+        raise unreadable(path, "a MATLAB file", error) from None
     return table_of_variables(path.name, variables)
-
-
-def _damaged(path: Path, kind: str, error: Exception) -> DataError:
-    said = f"{error.part}: {error.why}" if isinstance(error, DamagedFile) else " ".join(str(error).split())
-    return DataError(
-        f"{path.name} cannot be read as {kind} ({said[:120] or type(error).__name__}): is the file whole? Save it again"
-    )
 
 
 def _mat5_variables(path: Path) -> Iterator[Variable]:
@@ -179,7 +172,7 @@ def _mat5_variables(path: Path) -> Iterator[Variable]:
         try:
             return loadmat(str(path), variable_names=[name.split(".")[0]])[name.split(".")[0]]
         except Exception as error:  # as above
-            raise _damaged(path, "a MATLAB file", error) from None
+            raise unreadable(path, "a MATLAB file", error) from None
 
     for name, shape, kind in whosmat(str(path)):
         if kind == "struct" and tuple(shape) == (1, 1):
@@ -195,7 +188,7 @@ _MATLAB |= {"opaque": "an object, which only MATLAB can read (save its data as a
 
 
 def _fields(path: Path, name: str, struct: Any, load: Callable[[], Any]) -> Iterator[Variable]:
-    """The fields of a structure, also of structures in it."""
+    """Yield the fields of a structure, and of structures in it."""
     for field in struct.dtype.names or ():
         inner = struct[field][0, 0]
 
@@ -218,7 +211,7 @@ def _matlab_fill(path: Path, name: str, load: Callable[[], Any]) -> Fill:
         if np.iscomplexobj(values):
             raise DataError(
                 f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
-                " needed, so save real and imaginary part as variables of their own"
+                " needed, so save real and imaginary parts as two variables"
             )
         for column, into in wanted:
             into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
@@ -243,7 +236,7 @@ def _hdf5_variables(path: Path) -> Iterator[Variable]:
                 else:
                     yield Variable(name, (), f"of the class {kind}", None)
                 continue
-            shape = tuple(reversed(item.shape))  # MATLAB stores by columns
+            shape = tuple(reversed(item.shape))  # MATLAB stores column by column, HDF5 row by row
             if item.attrs.get("MATLAB_empty", 0):
                 yield Variable(name, (0, 0), "empty", None)
             elif item.dtype.names:
@@ -262,20 +255,20 @@ def _class_of(item: Any) -> str:
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def _hdf5_fill(path: Path, where: str) -> Fill:
+def _hdf5_fill(path: Path, dataset: str) -> Fill:
     def fill(wanted: Wanted) -> None:
         import h5py
 
         try:
             with h5py.File(path, "r") as file:
-                data = file[where]
+                data = file[dataset]
                 along = int(np.argmax(data.shape)) if data.ndim == 1 or 1 in data.shape else 1
                 for column, into in wanted:
                     cut: list[Any] = [0 if along != 1 or 1 in data.shape else column] * data.ndim
-                    for start in range(0, len(into), BLOCK):
-                        cut[along] = slice(start, start + BLOCK)
-                        into[start : start + BLOCK] = data[tuple(cut)]
+                    for start in range(0, len(into), CHUNK):
+                        cut[along] = slice(start, start + CHUNK)
+                        into[start : start + CHUNK] = data[tuple(cut)]
         except (OSError, KeyError, RuntimeError) as error:
-            raise _damaged(path, "a MATLAB file", error) from None
+            raise unreadable(path, "a MATLAB file", error) from None
 
     return fill

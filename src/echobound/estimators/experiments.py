@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from echobound.data import Record
+from echobound.data import Record, default_washout
 from echobound.errors import InputError
 
 __all__ = ["in_time_order", "records_of", "runs_of", "seed_of", "washout_of"]
@@ -47,8 +47,8 @@ def runs_of(groups: ArrayLike | None, length: int) -> list[tuple[int, int]]:
 
 
 def washout_of(washout: int | None, records: Sequence[Record]) -> int:
-    """Samples that are not trained on: as given, or a tenth of the shortest experiment, at most 100."""
-    return min(100, min(map(len, records)) // 10) if washout is None else washout
+    """Samples that are not trained on: as given, or a fifth of the shortest experiment, at most 100."""
+    return default_washout(map(len, records)) if washout is None else washout
 
 
 def seed_of(random_state: Any) -> int:

@@ -16,7 +16,7 @@ from echobound.errors import InputError
 from echobound.estimators.experiments import in_time_order, records_of, runs_of, seed_of, washout_of
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import EchoStateNetwork, ReservoirLaw
+from echobound.network import EchoStateNetwork, LeastSquares, ReservoirLaw
 from echobound.scores import get_score
 
 __all__ = ["EchoStateRegressor"]
@@ -39,7 +39,7 @@ class EchoStateRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # ty
     ridge
         Relative ridge of the least squares.
     washout
-        Samples at the start of each experiment that are not trained on; a tenth of the shortest one, at most 100, if
+        Samples at the start of each experiment that are not trained on; a fifth of the shortest one, at most 100, if
         not given.
     random_state, draw
         They name the network: draw number `draw` of this seed.
@@ -112,7 +112,9 @@ class EchoStateRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # ty
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> EchoStateRegressor:
         """Draw the network and train its readout on ``X`` (inputs) and ``y`` (outputs), in time order."""
         records, flat = records_of(self, X, y, groups)
-        law = ReservoirLaw(**{name: getattr(self, name) for name in LAW}, ridges=(self.ridge,), name="regressor")
+        law = ReservoirLaw(
+            **{name: getattr(self, name) for name in LAW}, training=LeastSquares((self.ridge,)), name="regressor"
+        )
         problem = hold_out(
             records,
             records,

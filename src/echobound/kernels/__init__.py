@@ -1,4 +1,4 @@
-"""Evaluate a block of draws: the reference in plain NumPy says what is right, the others are fast."""
+"""Draw, train and score networks: the reference kernel in plain NumPy defines what is right, the others are fast."""
 
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Status, Trial, row_dtype
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def get_kernel(name: str = "cpu") -> Kernel:
-    """Look a kernel up by name; the fast ones are loaded on first use, and ``"auto"`` is the GPU where there is one.
+    """Look up a kernel by name; the fast ones are loaded on first use, and ``"auto"`` is the GPU if there is one.
 
     Examples
     --------

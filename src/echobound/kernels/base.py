@@ -1,8 +1,9 @@
-"""What all kernels share: trials in, rows out."""
+"""What all kernels share: a draw is trained, simulated and scored; draws in, rows out."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,11 +12,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Rows, Signal
+from echobound.arrays import Array, Rows, Signal, Vector
+from echobound.errors import InputError
 from echobound.kernels.problem import Problem
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import Tools, Trained
 
-__all__ = ["Kernel", "Status", "Trial", "TrialKernel", "best_ridge", "row_dtype"]
+__all__ = [
+    "Kernel",
+    "Routines",
+    "Status",
+    "Trial",
+    "TrialKernel",
+    "best_alternative",
+    "row_dtype",
+    "simulate_fold",
+]
 
 
 class Status(IntEnum):
@@ -26,9 +39,10 @@ class Status(IntEnum):
 
 
 def row_dtype(scores: int) -> np.dtype[Any]:
-    """A row: which draw, how it ended, its scores, its order, the ridge that was used, and the seconds it took.
+    """A row: which draw, how it ended, its scores, its order, the setting of its training, and the seconds it took.
 
-    `seconds` is outside all promises of identity.
+    The setting stands in the column ``ridge``, since for least squares it is one. `seconds` is outside all promises of
+    identity.
     """
     return np.dtype(
         [
@@ -44,35 +58,45 @@ def row_dtype(scores: int) -> np.dtype[Any]:
     )
 
 
-def best_ridge(problem: Problem, table: Matrix) -> NDArray[np.intp]:
-    """Position of the ridge that is best by the first score (the first of equals); table ``(..., ridge, score)``."""
+def best_alternative(problem: Problem, table: Array) -> NDArray[np.intp]:
+    """Position of the alternative that is best by the first score, the first if several are equal.
+
+    The table is ``(..., alternative, score)``.
+    """
     first = table[..., 0]
     return np.asarray(np.argmax(first, axis=-1) if problem.scores[0].direction == "max" else np.argmin(first, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One network trained on every fold, with every ridge of the law.
+    """One draw, trained and simulated on every fold, with every alternative of its training.
 
     Parameters
     ----------
-    hyper
-        Its hyper-parameters.
-    ridges
-        For each ridge of the law, the one that was used (0 where the minimum-norm solution stood in).
-    readouts
-        For each fold ``(ridge, output, column)``.
+    draw
+        What was drawn.
+    trained
+        For each fold, what the trainer returned: the alternatives.
     outputs
-        For each fold the simulated outputs ``(ridge, time, output)``, in the data's own units.
+        For each fold, the simulated outputs ``(alternative, time, output)``, in the data's own units.
     """
 
-    hyper: Hyperparameters
-    ridges: Sequence[float]
-    readouts: Sequence[Matrix]
-    outputs: Sequence[Matrix]
+    draw: ReservoirDraw
+    trained: Sequence[Sequence[Trained]]
+    outputs: Sequence[Array]
 
-    def table(self, problem: Problem) -> Matrix:
-        """Scores ``(ridge, score)``, each the mean over folds."""
+    @property
+    def hyper(self) -> Hyperparameters:
+        """The hyper-parameters that were drawn."""
+        return self.draw.hyper
+
+    @property
+    def settings(self) -> list[float]:
+        """The setting of each alternative: the least over folds, so that a ridge that failed on one shows as 0."""
+        return [min(one.setting for one in alternatives) for alternatives in zip(*self.trained, strict=True)]
+
+    def table(self, problem: Problem) -> Array:
+        """Scores ``(alternative, score)``, each the mean over folds."""
         scores = np.array(
             [
                 [[score(measured, one) for score in problem.scores] for one in simulated]
@@ -81,19 +105,23 @@ class Trial:
         )
         return np.asarray(scores.mean(axis=0))
 
-    def pick(self, problem: Problem) -> tuple[int, Matrix]:
-        """Position of the ridge that is best by the first score (the first of equals), and its scores."""
+    def pick(self, problem: Problem) -> tuple[int, Vector]:
+        """Position of the best alternative, and its scores."""
         table = self.table(problem)
-        best = int(best_ridge(problem, table))
+        best = int(best_alternative(problem, table))
         return best, table[best]
 
-    def simulated(self, ridge: int) -> list[Signal]:
-        """Simulated outputs of each fold for one ridge."""
-        return [outputs[ridge] for outputs in self.outputs]
+    def simulated(self, alternative: int) -> list[Signal]:
+        """Simulated outputs of one alternative on each fold."""
+        return [outputs[alternative] for outputs in self.outputs]
 
 
 class Kernel(Protocol):
-    """Evaluates a block of draws. Rows do not depend on how indices are cut into blocks."""
+    """Evaluates a batch of draws. Rows do not depend on how indices are cut into batches.
+
+    A kernel may also have the attributes `batch`, the size of the batches that suit it, and `parallel`, False if
+    several workers would only wait for each other.
+    """
 
     name: str
 
@@ -102,18 +130,37 @@ class Kernel(Protocol):
         ...
 
     def trial(self, problem: Problem, index: int) -> Trial:
-        """One draw with its readouts and simulated outputs, for the network that is kept and for users' own scores."""
+        """One draw with what came out of it, for the network that is kept and for users' own scores."""
         ...
 
 
-class TrialKernel:
-    """A kernel that evaluates one trial after the other."""
+class Routines(Tools, Protocol):
+    """The routines of a kernel for one draw: those that a trainer may use, and the simulation that is scored."""
+
+    def simulate(
+        self, trained: Sequence[Trained], u: Signal, y: Signal, washout: int, padding: int, horizon: int | None
+    ) -> Array:
+        """Scaled outputs ``(alternative, time, output)`` after the washout: free run, or predictions of a horizon."""
+        ...
+
+
+class TrialKernel(ABC):
+    """A kernel that evaluates one draw after the other; a subclass has the routines."""
 
     name = "base"
 
+    @abstractmethod
+    def routines(self, draw: ReservoirDraw) -> Routines:
+        """What trains and simulates this draw."""
+
     def trial(self, problem: Problem, index: int) -> Trial:
-        """Draw and train one network, and simulate it."""
-        raise TypeError("a kernel defines trial()")
+        """Draw one network, train it on every fold, and simulate what came out."""
+        draw, folds = problem.draw(index), range(len(problem.folds))
+        routines = self.routines(draw)
+        trained = [problem.law.training.train(draw, problem.training_data(fold, draw), routines) for fold in folds]
+        _require_contract(problem, draw, trained)
+        outputs = [simulate_fold(problem, fold, draw, trained[fold], routines) for fold in folds]
+        return Trial(draw, trained, outputs)
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
@@ -124,8 +171,9 @@ class TrialKernel:
         for index in indices:
             start = time.perf_counter()
             trial = self.trial(problem, index)
-            ridge, scores = trial.pick(problem)
-            finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(ridge))
+            best, scores = trial.pick(problem)
+            # Looked at in the outputs, not in the scores: a user's own score may be infinite for other reasons.
+            finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(best))
             status = Status.OK if finite else Status.DIVERGED
             yield (
                 problem.stream,
@@ -133,7 +181,38 @@ class TrialKernel:
                 index,
                 status,
                 trial.hyper.order,
-                trial.ridges[ridge],
+                trial.settings[best],
                 scores,
                 time.perf_counter() - start,
+            )
+
+
+def simulate_fold(
+    problem: Problem, fold: int, draw: ReservoirDraw, trained: Sequence[Trained], routines: Routines
+) -> Array:
+    """Outputs ``(alternative, time, output)`` on the scored segments of a fold, in the data's own units."""
+    data = problem.scaled(fold, draw.hyper.scaling)
+    parts = [
+        routines.simulate(trained, u, y, segment.washout, problem.law.padding, problem.horizon)
+        for segment, (u, y) in zip(problem.folds[fold].scored, data.scored, strict=True)
+    ]
+    return data.scaling.outputs_back(np.concatenate(parts, axis=1))
+
+
+def _require_contract(problem: Problem, draw: ReservoirDraw, trained: Sequence[Sequence[Trained]]) -> None:
+    """Refuse what a trainer must not return: compiled code would read beyond a readout of another shape."""
+    shape = (problem.outputs, draw.hyper.columns(problem.inputs, problem.outputs))
+    counts = {len(alternatives) for alternatives in trained}
+    if len(counts) > 1 or 0 in counts:
+        raise InputError(
+            f"training by {problem.law.training.kind} must return as many alternatives on every fold, one or more, got"
+            f" {sorted(counts)}"
+        )
+    for one in (one for alternatives in trained for one in alternatives):
+        hyper = draw.hyper if one.reservoir is None else one.reservoir.hyper
+        columns = hyper.columns(problem.inputs, problem.outputs)
+        if one.readout.shape != shape or (hyper.order, columns) != (draw.hyper.order, shape[1]):
+            raise InputError(
+                f"training by {problem.law.training.kind} must return a readout of shape {shape} for"
+                f" {draw.hyper.order} states, got shape {one.readout.shape} for {hyper.order} states"
             )

@@ -1,6 +1,6 @@
-"""One BLAS thread for each worker: parallelism is over networks, and BLAS threads would fight with it.
+"""One BLAS thread for each worker: parallelism is over networks, and more BLAS threads would compete with it.
 
-It is also what makes rows independent of the number of workers: a product cut among threads is summed in another order.
+It also makes rows independent of the number of workers: a product shared among threads is summed in another order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _limits: Any = None
 
 @cache
 def _controller() -> Any:
-    import scipy.linalg.cython_blas  # noqa: F401 (brings SciPy's own BLAS, which must be limited too)
+    import scipy.linalg.cython_blas  # noqa: F401 (loads SciPy's own BLAS, which must be limited too)
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # looks through all loaded libraries, so once is enough
@@ -28,7 +28,7 @@ def _controller() -> Any:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread while anybody is inside; the last one out restores what was before.
+    """Limit BLAS to one thread while any caller is inside; the last one to leave restores the previous limits.
 
     The limit holds for the whole process. Some versions of OpenBLAS let only the thread that set it restore it, so a
     campaign enters before its workers do and leaves after them.

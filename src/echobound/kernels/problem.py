@@ -1,4 +1,4 @@
-"""Problem: everything that turns a draw into a row. A fold says what is trained on and what is scored."""
+"""Problem: everything that turns a draw into a row. A fold is what is trained on and what is scored."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.arrays import Signal, Words
+from echobound.arrays import Signal, Vector, Words
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
 from echobound.data.record import Record, as_records
 from echobound.data.scaling import Scaling
-from echobound.draws import SEARCH, draw_key, unit, words
+from echobound.draws import SEARCH
 from echobound.errors import DataError, InputError
-from echobound.network.law import NOISE, Hyperparameters, ReservoirLaw
+from echobound.network.law import ReservoirLaw
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import TrainingData, TrainingSegment
 from echobound.scores import Score
 
 __all__ = ["Fold", "Problem", "Segment", "block_folds", "blocks_in_turn", "hold_out", "hold_out_folds"]
@@ -58,25 +59,25 @@ class FoldData:
     scaling: Scaling
     training: tuple[tuple[Signal, Signal], ...]
     scored: tuple[tuple[Signal, Signal], ...]
-    output_spread: NDArray[np.float64]  # standard deviation of each scaled training output
+    output_spread: Vector  # standard deviation of each scaled training output
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Data, law and scores: what `evaluate(problem, indices)` needs to turn indices into rows.
+    """Data, law and scores: everything `evaluate(problem, indices)` needs to turn indices into rows.
 
     Parameters
     ----------
     records
         The experiments that the folds refer to.
     folds
-        A hold-out is one fold; of several, a score is the mean.
+        A hold-out is one fold; the score over several is their mean.
     law
         What is drawn.
     scores
-        The first selects.
+        The first one selects; the others are recorded.
     seed, stream, family
-        With an index, they name a draw.
+        Together with an index, they identify a draw.
     horizon
         None scores the free run; k scores the prediction k samples ahead.
     """
@@ -92,7 +93,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
-            raise InputError("a problem needs a score and at least one fold, with segments to train on and to score")
+            raise InputError("a problem needs a score and at least one fold with segments to train on and to score")
+        # Checked here once, since slices beyond the end of a record would be shorter without a word.
         for segment in (s for fold in self.folds for s in (*fold.training, *fold.scored)):
             if not 0 <= segment.record < len(self.records) or segment.stop > len(self.records[segment.record]):
                 raise InputError(f"{segment} is not within the {len(self.records)} records of the problem")
@@ -118,18 +120,13 @@ class Problem:
         """The same problem for another family of draws."""
         return replace(self, law=law, family=family)
 
-    def refitted(self, ridge: float) -> Problem:
-        """The problem of training on all records, with one ridge: what is left to do once blocks have chosen.
-
-        Its scored samples are those it is trained on, so its scores say nothing.
-        """
-        washout = self.folds[0].scored[0].washout
-        whole = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(self.records))
-        return replace(self, folds=(Fold(whole, whole),), law=replace(self.law, ridges=(ridge,)))
-
     def key(self, index: int) -> Words:
-        """Key of draw `index`."""
-        return draw_key(self.seed, self.stream, self.family, index)
+        """Key of the random words of draw `index`."""
+        return self.draw(index).key
+
+    def draw(self, index: int) -> ReservoirDraw:
+        """Draw number `index`."""
+        return ReservoirDraw(self.law, self.inputs, self.outputs, self.seed, self.stream, self.family, index)
 
     def signals(self, segment: Segment) -> tuple[Signal, Signal]:
         """Inputs and outputs of a segment, in the data's own units."""
@@ -149,8 +146,8 @@ class Problem:
         return {}
 
     def scaled(self, fold: int, kind: str) -> FoldData:
-        """A fold's data, scaled in one of the ways a law can draw; fitted on its training segments."""
-        cache = self._scaled  # two threads may both compute an entry, or even the dictionary; they get the same
+        """A fold's data, scaled in one of the ways that a law can draw; the scaling is fitted on training segments."""
+        cache = self._scaled  # two threads may compute the same entry, or even two dictionaries: the values are equal
         if (fold, kind) not in cache:
             cache[fold, kind] = self._scale(self.folds[fold], kind)
         return cache[fold, kind]
@@ -166,18 +163,17 @@ class Problem:
             output_spread=np.concatenate([y for _, y in training]).std(axis=0),
         )
 
-    def fed_back(self, index: int, hyper: Hyperparameters, data: FoldData) -> list[Signal]:
-        """Outputs as they are fed back in training: measured, with the draw's training noise.
-
-        The noise is uniform with the standard deviation asked for; its words run on from segment to segment.
-        """
-        if hyper.training_noise == 0:
-            return [y for _, y in data.training]
-        lengths = [len(y) for _, y in data.training]
-        levels = unit(words(self.key(index), NOISE, sum(lengths) * self.outputs)).reshape(-1, self.outputs)
-        noise = (np.sqrt(3.0) * hyper.training_noise) * data.output_spread * (2.0 * levels - 1.0)
-        ends = np.cumsum(lengths)
-        return [y + noise[end - len(y) : end] for (_, y), end in zip(data.training, ends, strict=True)]
+    def training_data(self, fold: int, draw: ReservoirDraw) -> TrainingData:
+        """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
+        data, segments = self.scaled(fold, draw.hyper.scaling), self.folds[fold].training
+        fed = draw.fed_back([y for _, y in data.training], data.output_spread)
+        return TrainingData(
+            segments=tuple(
+                TrainingSegment(u, y, y_fed, segment.washout)
+                for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
+            ),
+            padding=self.law.padding,
+        )
 
 
 def hold_out(
@@ -226,11 +222,11 @@ def blocks_in_turn(
     seed: int = 0,
     horizon: int | None = None,
 ) -> Problem:
-    """The problem of scoring each block of the training data in turn, trained on what is left of them.
+    """The problem of scoring each block of the training data in turn, with networks trained on the others.
 
-    Every record is cut into as many parts of equal length; block j is part j of every record. Where there are at least
-    as many experiments as blocks, a block is made of whole experiments instead. Each part, and each piece that is left
-    to train on, starts with a washout of its own; pieces that are not longer than it are left out.
+    Every record is cut into as many parts of equal length as there are blocks; block j is part j of every record. With
+    at least as many experiments as blocks, a block is made of whole experiments instead. Each scored part, and each
+    piece that is trained on, starts with a washout of its own; pieces that are not longer than it are left out.
 
     Examples
     --------
@@ -250,7 +246,7 @@ def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[F
     """Score each block of the records in turn and train on what is left of them; see `blocks_in_turn`."""
     _require_whole_numbers(blocks=blocks, washout=washout)
     if blocks < 2:
-        raise InputError(f"at least 2 blocks are needed to score one and train on the others, got {blocks}")
+        raise InputError(f"at least 2 blocks are needed, to score one and train on the others, got {blocks}")
     require_longer_than_washout(records, washout, "training")
     folds = []
     for block in range(blocks):
@@ -265,6 +261,7 @@ def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[F
         require_varying_outputs(parts, washout, f"block-{block + 1}")
         folds.append(
             Fold(
+                # Sorted, since sums over segments run in this order and must be the same everywhere.
                 training=tuple(Segment(i, a, b, washout) for i, a, b in sorted(pieces) if b - a > washout),
                 scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
             )

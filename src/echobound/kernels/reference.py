@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from echobound.kernels.base import Trial, TrialKernel
-from echobound.kernels.problem import Fold, FoldData, Problem
-from echobound.network.dynamics import features, free_run, predictions, teacher_states
-from echobound.network.readout import least_squares
-from echobound.network.reservoir import Reservoir, draw_reservoir
+from echobound.arrays import Array, Signal
+from echobound.kernels.base import TrialKernel
+from echobound.network.dynamics import free_run, predictions
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import PlainTools, Trained
 
-__all__ = ["ReferenceKernel"]
+__all__ = ["PlainRoutines", "ReferenceKernel"]
+
+
+class PlainRoutines(PlainTools):
+    """Training and simulation of one draw in plain NumPy."""
+
+    def __init__(self, draw: ReservoirDraw) -> None:
+        self.draw = draw
+
+    def simulate(
+        self, trained: Sequence[Trained], u: Signal, y: Signal, washout: int, padding: int, horizon: int | None
+    ) -> Array:
+        """One alternative after the other."""
+        runs = []
+        for one in trained:
+            reservoir = one.reservoir or self.draw.reservoir
+            if horizon is None:
+                runs.append(free_run(reservoir, one.readout, u, y, washout, padding))
+            else:
+                runs.append(predictions(reservoir, one.readout, u, y, washout, horizon, padding))
+        return np.array(runs)
 
 
 class ReferenceKernel(TrialKernel):
@@ -32,43 +54,6 @@ class ReferenceKernel(TrialKernel):
 
     name = "reference"
 
-    def trial(self, problem: Problem, index: int) -> Trial:
-        """Draw and train one network, and simulate it."""
-        reservoir = draw_reservoir(
-            problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
-        )
-        readouts, outputs = [], []
-        used = list(problem.law.ridges)
-        for number, fold in enumerate(problem.folds):
-            data = problem.scaled(number, reservoir.hyper.scaling)
-            phi, y = _regression(problem, index, reservoir, fold, data)
-            solutions = least_squares(phi, y, problem.law.ridges)
-            used = [min(before, ridge) for before, (ridge, _) in zip(used, solutions, strict=True)]
-            readouts.append(np.array([weights for _, weights in solutions]))
-            outputs.append(np.array([_simulate(problem, reservoir, w, fold, data) for _, w in solutions]))
-        return Trial(reservoir.hyper, used, readouts, outputs)
-
-
-def _regression(
-    problem: Problem, index: int, reservoir: Reservoir, fold: Fold, data: FoldData
-) -> tuple[np.ndarray, np.ndarray]:
-    """Phi and Y of the paper's steps (e) to (g), over all training segments of a fold."""
-    rows, targets = [], []
-    fed = problem.fed_back(index, reservoir.hyper, data)
-    for segment, (u, y), y_fed in zip(fold.training, data.training, fed, strict=True):
-        states = teacher_states(reservoir, u, y_fed, problem.law.padding)
-        times = np.arange(segment.washout, len(u))
-        rows.append(features(reservoir.hyper, states[times], u, y_fed, times, y_fed[0]))
-        targets.append(y[times])
-    return np.concatenate(rows), np.concatenate(targets)
-
-
-def _simulate(problem: Problem, reservoir: Reservoir, readout: np.ndarray, fold: Fold, data: FoldData) -> np.ndarray:
-    """Outputs on the scored segments of a fold, in the data's own units."""
-    parts = []
-    for segment, (u, y) in zip(fold.scored, data.scored, strict=True):
-        if problem.horizon is None:
-            parts.append(free_run(reservoir, readout, u, y, segment.washout, problem.law.padding))
-        else:
-            parts.append(predictions(reservoir, readout, u, y, segment.washout, problem.horizon, problem.law.padding))
-    return data.scaling.outputs_back(np.concatenate(parts))
+    def routines(self, draw: ReservoirDraw) -> PlainRoutines:
+        """Those in plain NumPy."""
+        return PlainRoutines(draw)

@@ -1,9 +1,9 @@
-"""Sensitivity: rows computed twice are the same to 1e-9, or the row is sensitive to rounding itself (contract 2).
+"""Sensitivity: rows computed twice agree to 1e-9, or the row itself is sensitive to rounding (contract 2).
 
-A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: the readout
-changed by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: a norm of 0.99 lets
-last bits of the state add up over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix into
-4e-7 of the readout at order 200, whatever the kernel.
+A row beyond the tolerance counts as sensitive only if its score moves as much when rounding is imitated: by changing
+the readout by 1e-12 relative, or the weights and the Gram matrix by 1e-14. The second matters more: with a norm of 0.99
+the last bits of the state accumulate over a hundred steps, and a ridge of 1e-8 turns one last bit of the Gram matrix
+into 4e-7 of the readout at order 200, on any kernel.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from echobound.arrays import Array
-from echobound.kernels.base import Kernel, Trial, best_ridge
+from echobound.arrays import Array, Matrix, Vector
+from echobound.kernels.base import Kernel, Trial, best_alternative, simulate_fold
 from echobound.kernels.problem import Problem
-from echobound.kernels.reference import _regression, _simulate
+from echobound.kernels.reference import PlainRoutines
 from echobound.network.readout import least_squares, ridge_solution
-from echobound.network.reservoir import Reservoir, draw_reservoir
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import Trained, TrainingData
 
 __all__ = ["TOLERANCE", "Agreement", "compare_rows", "moves", "readout_moves", "relative"]
 
 TOLERANCE = 1e-9
-READOUT, WEIGHT = 1e-12, 1e-14
-TRIES = 8
-MOST_TRIES = 128
+READOUT, WEIGHT = 1e-12, 1e-14  # relative changes that imitate rounding
+TRIES = 8  # enough to tell most rows
+MOST_TRIES = 128  # for those that come near; see `moves`
 Agreement = Literal["same", "sensitive", "different"]
 
 
 def relative(a: Array, b: Array) -> float:
-    """Largest relative difference of scores; infinities of one sign are equal.
+    """Largest relative difference of scores; infinities of the same sign are equal.
 
     Examples
     --------
@@ -47,8 +48,8 @@ def relative(a: Array, b: Array) -> float:
 def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, tolerance: float = TOLERANCE) -> Agreement:
     """Whether a row that `kernel` computed and one from elsewhere are of the same draw, trained in the same way.
 
-    Where two ridges are as good as equal, rounding may decide which is taken: rows with different ridges are then
-    sensitive too.
+    If two alternatives (ridges) are practically equal, rounding may decide which one is kept: rows that differ in it
+    are then sensitive too.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
     if row["status"] == other["status"] and row["ridge"] == other["ridge"] and difference <= tolerance:
         return "same"
     if row["status"] != other["status"] and not difference:
-        return "different"  # the same finite scores, or the same infinite ones, and another reason
+        return "different"  # rounding cannot change the status and leave the scores as they are
     moved = moves(problem, kernel, row, enough=difference)
     if difference > max(moved, tolerance if row["ridge"] != other["ridge"] else 0.0):
         return "different"
@@ -78,12 +79,12 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
     return "different"
 
 
-def _may_have(problem: Problem, kernel: Kernel, row: Any, ridge: float, within: float) -> bool:
-    """Whether another ridge is as good, or the minimum norm stood in for it only by rounding."""
+def _may_have(problem: Problem, kernel: Kernel, row: Any, setting: float, within: float) -> bool:
+    """Whether another alternative is as good, or the minimum norm replaced it because of rounding only."""
     trial = kernel.trial(problem, int(row["index"]))
-    scores = [s for used, s in zip(trial.ridges, trial.table(problem), strict=True) if used == ridge]
+    scores = [s for used, s in zip(trial.settings, trial.table(problem), strict=True) if used == setting]
     if not scores:
-        return (ridge == 0.0 or ridge in problem.law.ridges) and within > TOLERANCE
+        return setting in problem.law.training.settings and within > TOLERANCE
     return any(relative(row["scores"], s) <= within for s in scores)
 
 
@@ -94,69 +95,74 @@ def moves(problem: Problem, kernel: Kernel, row: Any, tries: int = TRIES, enough
     amplifies the last bit to the size of the signal, a few tries do not show how far it can go (measured: 0.052 in 8
     tries and 0.13 in 24, where two kernels differ by 0.068).
     """
-    index = int(row["index"])
-    trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
+    trial = kernel.trial(problem, int(row["index"]))
     moved = 0.0
     for number in range(MOST_TRIES):
         if number >= tries and not enough / 100 <= moved < enough:
             break
-        moved = max(moved, relative(row["scores"], _imitated(problem, trial, reservoir, index, number)))
+        moved = max(moved, relative(row["scores"], _imitated(problem, trial, number)))
     return moved
 
 
 def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRIES) -> float:
     """How much the readout of draw `index` moves, relative in norm, when rounding is imitated.
 
-    For a problem of one fold and one ridge, as that of a model.
+    For a problem of one fold and one alternative, as `kernels.training.final_fit` makes it.
     """
-    trial, reservoir = kernel.trial(problem, index), _reservoir(problem, index)
-    ours = trial.readouts[0][0]
-    moved = (_retrained(problem, 0, trial, reservoir, index, np.random.default_rng(t))[0] for t in range(tries))
+    trial = kernel.trial(problem, index)
+    ours = trial.trained[0][0].readout
+    moved = (_retrained(problem, 0, trial.draw, np.random.default_rng(t))[0].readout for t in range(tries))
     return max(float(np.linalg.norm(one - ours)) for one in moved) / max(float(np.linalg.norm(ours)), 1e-300)
 
 
-def _reservoir(problem: Problem, index: int) -> Reservoir:
-    return draw_reservoir(
-        problem.law, problem.inputs, problem.outputs, problem.seed, problem.stream, problem.family, index
-    )
-
-
-def _imitated(problem: Problem, trial: Trial, reservoir: Reservoir, index: int, number: int) -> Array:
+def _imitated(problem: Problem, trial: Trial, number: int) -> Vector:
     """Scores of a draw with rounding imitated: odd numbers change the readout, even ones what it is trained from."""
-    signs = np.random.default_rng(number)
+    signs, draw = np.random.default_rng(number), trial.draw  # seeded, so that an audit can be repeated
     table = []
-    for fold_number, fold in enumerate(problem.folds):
-        data = problem.scaled(fold_number, trial.hyper.scaling)
+    for fold, trained in enumerate(trial.trained):
         if number % 2:
-            weights = [w * (1 + READOUT * _signs(signs, w.shape)) for w in trial.readouts[fold_number]]
+            changed = [w * (1 + READOUT * _signs(signs, w.shape)) for w in (one.readout for one in trained)]
+            moved = [dataclasses.replace(one, readout=w) for one, w in zip(trained, changed, strict=True)]
         else:
-            weights = _retrained(problem, fold_number, trial, reservoir, index, signs)
-        outputs = [_simulate(problem, reservoir, w, fold, data) for w in weights]
-        table.append([[score(problem.measured[fold_number], o) for score in problem.scores] for o in outputs])
+            moved = [*_retrained(problem, fold, draw, signs)]
+        outputs = simulate_fold(problem, fold, draw, moved, PlainRoutines(draw))
+        table.append([[score(problem.measured[fold], o) for score in problem.scores] for o in outputs])
     scores = np.mean(table, axis=0)
-    return np.asarray(scores[int(best_ridge(problem, scores))])
+    return np.asarray(scores[int(best_alternative(problem, scores))])
 
 
-def _retrained(
-    problem: Problem, fold: int, trial: Trial, reservoir: Reservoir, index: int, signs: Generator
-) -> list[Array]:
-    """Readouts of a fold for each ridge, with the last bits of weights and Gram matrix changed."""
-    data = problem.scaled(fold, trial.hyper.scaling)
-    arrays = {name: getattr(reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
-    moved = dataclasses.replace(
-        reservoir, **{name: a * (1 + WEIGHT * _signs(signs, a.shape)) for name, a in arrays.items()}
-    )
-    phi, y = _regression(problem, index, moved, problem.folds[fold], data)
-    gram = phi.T @ phi
-    pattern = np.tril(_signs(signs, gram.shape))
-    gram *= 1 + WEIGHT * (pattern + np.tril(pattern, -1).T)
-    moment = phi.T @ y * (1 + WEIGHT * _signs(signs, (phi.shape[1], y.shape[1])))
-    weights = [ridge_solution(gram, moment, r) if r > 0 else None for r in problem.law.ridges]
-    solved = [w for w in weights if w is not None]
-    if len(solved) < len(weights):
-        phi = phi * (1 + WEIGHT * _signs(signs, phi.shape))
-        return [w for _, w in least_squares(phi, y, problem.law.ridges)]
-    return solved
+def _retrained(problem: Problem, fold: int, draw: ReservoirDraw, signs: Generator) -> list[Trained]:
+    """The alternatives of a fold, with the last bits of weights and of the Gram matrix changed.
+
+    Whatever the trainer does, it starts from other last bits of the weights; if it solves least squares by its tools,
+    the Gram matrix has other last bits too.
+    """
+    arrays = {name: getattr(draw.reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
+    moved = {name: a * (1 + WEIGHT * _signs(signs, a.shape)) for name, a in arrays.items()}
+    other = draw.with_reservoir(dataclasses.replace(draw.reservoir, **moved))
+    return [*problem.law.training.train(other, problem.training_data(fold, draw), _RoundedRoutines(other, signs))]
+
+
+class _RoundedRoutines(PlainRoutines):
+    """Least squares as another kernel would round it."""
+
+    def __init__(self, draw: ReservoirDraw, signs: Generator) -> None:
+        super().__init__(draw)
+        self.signs = signs
+
+    def least_squares(
+        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
+    ) -> list[tuple[float, Matrix]]:
+        """As `PlainTools.least_squares`, with the last bits of the Gram matrix changed, or of Phi without one."""
+        phi, y = self.regression(draw, data)
+        gram = phi.T @ phi
+        pattern = np.tril(_signs(self.signs, gram.shape))
+        gram *= 1 + WEIGHT * (pattern + np.tril(pattern, -1).T)
+        moment = phi.T @ y * (1 + WEIGHT * _signs(self.signs, (phi.shape[1], y.shape[1])))
+        solved = [(r, w) for r in ridges if r > 0 and (w := ridge_solution(gram, moment, r)) is not None]
+        if len(solved) < len(ridges):
+            return least_squares(phi * (1 + WEIGHT * _signs(self.signs, phi.shape)), y, ridges)
+        return solved
 
 
 def _signs(generator: Generator, shape: tuple[int, ...]) -> Array:

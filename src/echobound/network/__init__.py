@@ -6,18 +6,24 @@ from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import ReservoirLaw, broad, family_names, get_law, get_laws, paper
 from echobound.network.model import EchoStateNetwork, Simulation
-from echobound.network.reservoir import Reservoir, draw_reservoir
-from echobound.network.response import respond
+from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
+from echobound.network.response import Model, respond
+from echobound.network.training import LeastSquares, Trained, Trainer, get_trainer, register_trainer
 
 __all__ = [
     "Adaptation",
     "Choice",
     "Committee",
     "EchoStateNetwork",
+    "LeastSquares",
     "LogUniform",
+    "Model",
     "Reservoir",
+    "ReservoirDraw",
     "ReservoirLaw",
     "Simulation",
+    "Trained",
+    "Trainer",
     "Uniform",
     "broad",
     "draw_reservoir",
@@ -25,6 +31,8 @@ __all__ = [
     "from_reservoirpy",
     "get_law",
     "get_laws",
+    "get_trainer",
     "paper",
+    "register_trainer",
     "respond",
 ]

@@ -1,4 +1,4 @@
-"""Committee: several networks as one model, whose output is the pointwise median of theirs."""
+"""Committee: several networks as one model; its output is the pointwise median of theirs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
@@ -24,10 +25,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Committee:
-    """The best networks of a search as one model: each in its own free run, the median of their outputs at each sample.
+    """The best networks of a search as one model: each runs freely, and the output is the median at each sample.
 
-    A mean would be ruined by one member that drifts off; a member that diverges is left out from there on. The
-    certificate of a search is about single networks: it says nothing about a committee.
+    One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a
+    search is about single networks and says nothing about a committee.
 
     Parameters
     ----------
@@ -47,10 +48,10 @@ class Committee:
 
     def __post_init__(self) -> None:
         if not self.members:
-            raise InputError("a committee needs at least one network")
-        for name in ("sampling_time", "input_names", "output_names", "washout"):
+            raise InputError("a committee needs at least one network, got none: give some members")
+        for name in ("sampling_time", "input_names", "output_names", "input_units", "output_units", "washout"):
             if len({getattr(member, name) for member in self.members}) > 1:
-                raise InputError(f"the members of a committee must have one {name}: train them on the same data")
+                raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
 
     @property
     def washout(self) -> int:
@@ -71,6 +72,16 @@ class Committee:
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
         return self.members[0].output_names
+
+    @property
+    def input_units(self) -> tuple[str, ...]:
+        """Units of the inputs."""
+        return self.members[0].input_units
+
+    @property
+    def output_units(self) -> tuple[str, ...]:
+        """Units of the outputs."""
+        return self.members[0].output_units
 
     def simulate(
         self,
@@ -96,7 +107,8 @@ class Committee:
         start = f"median of {len(runs)} networks, each: {runs[0].start}"
         return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Header and arrays of the file that `save` writes."""
         contents = [member.content() for member in self.members]
         header = {"kind": "committee", "format": FORMAT, "members": [one for one, _ in contents]}
         return header, {f"{i}.{name}": a for i, (_, arrays) in enumerate(contents) for name, a in arrays.items()}
@@ -104,11 +116,11 @@ class Committee:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in the committee."""
-        return digest(self._content())
+        return digest(self.content())
 
     def save(self, path: str | Path) -> None:
         """Save all members as one NPZ with a JSON header; loading gives back the same bits."""
-        write_npz(Path(path), *self._content())
+        write_npz(Path(path), *self.content())
 
     @classmethod
     def load(cls, path: str | Path) -> Committee:
@@ -127,8 +139,8 @@ class Committee:
             raise DamagedFile(path, "header", f"not a complete committee, {error}") from None
 
 
-def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Pointwise median of signals of one shape, at each sample over those that are finite; NaN where none is.
+def median_of(signals: list[Signal]) -> Signal:
+    """Pointwise median of signals of one shape, over those that are finite at each sample; NaN if none is.
 
     Examples
     --------
@@ -136,9 +148,9 @@ def median_of(signals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     [2.0, 2.0]
     """
     stack = np.stack(signals)
-    stack[~np.isfinite(stack)] = np.nan
+    stack[~np.isfinite(stack)] = np.nan  # a member that runs to infinity is left out like one that is NaN
     result = np.full(stack.shape[1:], np.nan)
     some = np.isfinite(stack).any(axis=0)
-    with np.errstate(over="ignore"):  # between two numbers near the largest double: infinite, so diverged
+    with np.errstate(over="ignore"):  # the mean of two numbers near the largest double overflows: diverged
         result[some] = np.nanmedian(stack[:, some], axis=0)
     return result

@@ -74,35 +74,37 @@ class Choice:
     def __post_init__(self) -> None:
         weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.options)
         if not self.options or len(weights) != len(self.options):
-            raise InputError(f"a choice needs options and as many weights, got {len(self.options)} and {len(weights)}")
+            raise InputError(
+                f"a choice needs at least one option and as many weights, got {len(self.options)} and {len(weights)}"
+            )
         if not all(0 <= w < math.inf for w in weights) or sum(weights) <= 0:
             raise InputError(f"the weights of a choice must be non-negative and not all zero, got {weights}")
         object.__setattr__(self, "options", tuple(self.options))
         object.__setattr__(self, "weights", weights)
 
     def at(self, units: Sequence[float]) -> Constant:
-        """Pick an option by the first number in [0, 1); the next numbers settle it if it is a distribution."""
+        """Pick an option by the first number in [0, 1); if it is a distribution, the next numbers draw from it."""
         level = units[0] * sum(self.weights)
-        option = self.options[-1]
+        option = self.options[-1]  # unless one below is found: rounding may leave a rest behind all weights
         for candidate, weight in zip(self.options, self.weights, strict=True):
             if level < weight:
                 option = candidate
                 break
             level -= weight
-        return settle(option, units[1:])
+        return value_at(option, units[1:])
 
 
 Distribution: TypeAlias = Uniform | LogUniform | Choice
 Value: TypeAlias = Constant | Distribution
 
 
-def settle(value: Value, units: Sequence[float]) -> Constant:
+def value_at(value: Value, units: Sequence[float]) -> Constant:
     """Value of a constant (itself) or of a distribution at the given numbers in [0, 1)."""
     return value.at(units) if isinstance(value, Uniform | LogUniform | Choice) else value
 
 
 def extremes(value: Value) -> Iterator[Constant]:
-    """The constants between which (or among which) a value lies, for checking a law before anything is drawn."""
+    """The constants between which (or among which) a value lies, to check a law before anything is drawn."""
     if isinstance(value, Uniform | LogUniform):
         yield from (value.low, value.high)
     elif isinstance(value, Choice):
@@ -114,7 +116,7 @@ def extremes(value: Value) -> Iterator[Constant]:
 
 
 def depth(value: Value) -> int:
-    """How many numbers in [0, 1) a value needs to be settled."""
+    """How many numbers in [0, 1) a draw of this value needs."""
     if isinstance(value, Choice):
         return 1 + max(depth(option) for option in value.options)
     return 1 if isinstance(value, Uniform | LogUniform) else 0
@@ -148,13 +150,13 @@ def from_json(value: Any) -> Value:
     if isinstance(value, str | int | float):
         return value
     try:
-        match value:
+        match value:  # with these keys alone, so that a misspelt one is not ignored
             case {"uniform": [low, high], **rest} if not rest:
                 return Uniform(low, high)
             case {"loguniform": [low, high], **rest} if not rest:
                 return LogUniform(low, high)
             case {"choice": [*options], "weights": [*weights], **rest} if not rest:
                 return Choice(tuple(from_json(option) for option in options), tuple(weights))
-    except TypeError:
+    except TypeError:  # bounds or weights that are not numbers
         pass
     raise InputError(f"a constant, uniform, loguniform or choice was expected in a law, got {value!r}")

@@ -1,4 +1,4 @@
-"""The state equation run over a segment of data, in scaled units and plain NumPy: this says what is right.
+"""The state equation, run over a segment of data in scaled units and plain NumPy: it defines what is right.
 
 Time runs from k = 0; before that, the first sample is held. ``x(k)`` is the state *before* sample k enters, so that
 y(k) = W_out phi(k) with phi(k) = [x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1].
@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Matrix, Signal
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 
 __all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]
 
-PIECE = 1024  # samples
+PIECE = 1024  # samples whose drive W_u u + b is held in memory at once
 
 
 class Dynamics(Protocol):
-    """Whatever can run a network: this module, or one like it in compiled code."""
+    """A module that can run a network: this one, or its counterpart in compiled code."""
 
     def free_run(
         self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0, /
@@ -46,7 +46,7 @@ class Dynamics(Protocol):
 
 
 def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:
-    """States x(0) .. x(K-1) forced by measured inputs and outputs, from x = 0 at `padding` steps before the start."""
+    """States x(0) .. x(K-1) driven by measured inputs and outputs, from x = 0 at `padding` steps before the start."""
     x = _at_rest(reservoir, u, y, padding)
     states = np.empty((len(u), reservoir.order))
     for k, drive in enumerate(_drives(reservoir, u)):
@@ -64,7 +64,7 @@ def _at_rest(reservoir: Reservoir, u: Signal, y: Signal, padding: int) -> Matrix
 
 
 def _drives(reservoir: Reservoir, u: Signal) -> Iterator[Matrix]:
-    """W_u u(k) + b for one sample after the other, computed a piece at a time: a long record stays small in memory."""
+    """W_u u(k) + b sample by sample, computed a piece at a time so that a long record needs little memory."""
     for start in range(0, len(u), PIECE):
         yield from reservoir.drive(u[start : start + PIECE])
 
@@ -88,7 +88,7 @@ def _delayed(signal: Signal, times: NDArray[np.int64], delay: int, before: Signa
 
 
 def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0) -> Signal:
-    """Outputs at k = washout .. K-1 with the model's own outputs fed back; before that the measured `y` are.
+    """Outputs at k = washout .. K-1 with the model's own outputs fed back; before that, the measured `y` are.
 
     Only the first `washout` rows of `y` are used (and its first row for the time before the start).
     """
@@ -96,7 +96,7 @@ def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washou
     fed = np.zeros((len(u), readout.shape[0]))
     fed[:washout] = y[:washout]
     x = _at_rest(reservoir, u, y, padding)
-    # A diverging run overflows to inf and then NaN; that is its result, not an error.
+    # A diverging run overflows to inf and then to NaN; that is its result, not an error.
     with np.errstate(over="ignore", invalid="ignore"):
         for k, drive in enumerate(_drives(reservoir, u)):
             if k >= washout:
@@ -117,10 +117,10 @@ def predictions(
             first = max(end - horizon + 1, 0)
             for k in range(reached, first):
                 measured = reservoir.step(measured, reservoir.drive(u[k]), y[k])
-            reached, x = first, measured
+            reached, x = first, measured  # the state with measured outputs up to here, from which this run branches off
             for k in range(first, end + 1):
                 fed[k] = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
                 x = reservoir.step(x, reservoir.drive(u[k]), fed[k])
             result[end - washout] = fed[end]
-            fed[first : end + 1] = y[first : end + 1]
+            fed[first : end + 1] = y[first : end + 1]  # the next sample is predicted from measured outputs again
     return result

@@ -1,16 +1,15 @@
-"""Networks trained elsewhere, taken over with their weights: to be simulated, scored and saved like ours."""
+"""Import of networks trained elsewhere, with their weights: they can be simulated, scored and saved like ours."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.arrays import Matrix
+from echobound.arrays import Columns, Matrix
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import Reservoir
 
@@ -26,22 +25,22 @@ def from_reservoirpy(
     input_names: tuple[str, ...] = (),
     output_names: tuple[str, ...] = (),
 ) -> EchoStateNetwork:
-    """Take over a trained echo state network of reservoirpy (0.4 and later): an `ESN`, or ``reservoir >> ridge``.
+    """Import a trained echo state network of reservoirpy (0.4 and later): an `ESN`, or ``reservoir >> ridge``.
 
-    The outputs are those of ``model.reset(); model.run(u)`` to the last digits. Its readout sees the state that u(k)
-    has entered already, so the network that comes out has a late readout.
+    The outputs are those of ``model.reset(); model.run(u)`` up to rounding. The readout of reservoirpy uses the state
+    that u(k) has already entered, so the imported network has a late readout.
 
     Parameters
     ----------
     model
-        One reservoir with tanh and one linear readout, trained; feedback from the readout and a connection from input
-        to readout may be there.
+        One reservoir with tanh and one linear readout, trained; with or without feedback from the readout and a
+        connection from input to readout.
     sampling_time, input_names, output_names
-        What reservoirpy does not know.
+        What reservoirpy does not store.
     washout
         Samples with measured outputs fed back before a free run is scored.
     scaling
-        How the data were scaled by hand before they went to reservoirpy; not at all if not given.
+        How the data were scaled before they went to reservoirpy; unscaled if not given.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def from_reservoirpy(
     known |= {(reservoir, 0, child) for _, _, child in edges if type(child).__name__ == "Output"}
     if (reservoir, 0, readout) not in edges or not edges <= known or len(set(sources)) > 1:
         raise InputError(
-            "only one reservoir and one readout can be taken over, with feedback and input to readout: this model has"
+            "only one reservoir and one readout can be imported, with feedback and input to readout: this model has"
             f" other connections ({len(model.nodes)} nodes)"
         )
     probe = np.linspace(-2.0, 2.0, 9)
@@ -75,10 +74,10 @@ def from_reservoirpy(
     W, W_in, W_out = _dense(reservoir.W), _dense(reservoir.Win), _dense(readout.Wout)
     n, outputs = len(W), W_out.shape[1]
     inputs = W_in.shape[1] - (outputs if feedback else 0)
-    # What enters the readout stands in the order of its parents.
-    seen = {id(parent): parent for parent in model.parents[readout]}
-    direct = len(seen) > 1
-    state_first = next(iter(seen.values())) is reservoir
+    # The inputs of the readout are in the order of its parents.
+    parents = {id(parent): parent for parent in model.parents[readout]}
+    direct = len(parents) > 1
+    state_first = next(iter(parents.values())) is reservoir
     weights = W_out if state_first or not direct else np.concatenate([W_out[inputs:], W_out[:inputs]])
     constant = np.broadcast_to(np.asarray(readout.bias, dtype=np.float64).reshape(-1), (outputs,))
     columns, values = _slots(W)
@@ -125,7 +124,7 @@ def from_reservoirpy(
 
 
 def _node(model: Any, kind: str, *arrays: str) -> Any:
-    """The one node of a kind, trained."""
+    """The only node of a kind, which must be trained."""
     found = [node for node in getattr(model, "nodes", ()) if type(node).__name__ == kind]
     if len(found) != 1 or not hasattr(model, "edges"):
         raise InputError(
@@ -142,8 +141,8 @@ def _dense(matrix: Any) -> Matrix:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
-def _slots(W: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-    """A matrix by the non-zeros of each row; rows with fewer are filled up with zeros."""
+def _slots(W: Matrix) -> tuple[Columns, Matrix]:
+    """A matrix as the non-zeros of each row; rows with fewer are padded with zeros."""
     rows = [np.flatnonzero(row) for row in W]
     slots = max(1, max(len(found) for found in rows))
     columns, values = np.zeros((slots, len(W)), dtype=np.int64), np.zeros((slots, len(W)))

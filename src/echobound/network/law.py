@@ -1,4 +1,4 @@
-"""ReservoirLaw: what is drawn. Everything that makes one scenario differ from another comes from here."""
+"""ReservoirLaw: the distribution that networks are drawn from, and how each draw is trained."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
-
-import numpy as np
 
 from echobound.arrays import Words
 from echobound.data.scaling import SCALINGS
@@ -23,13 +21,14 @@ from echobound.network.distribution import (
     depth,
     extremes,
     from_json,
-    settle,
     to_json,
+    value_at,
 )
+from echobound.network.hyperparameters import HYPER, Hyperparameters, readout_columns
+from echobound.network.training import LeastSquares, Trainer, get_trainer
 
 __all__ = [
     "LONG",
-    "Hyperparameters",
     "Pattern",
     "ReservoirLaw",
     "broad",
@@ -42,42 +41,7 @@ __all__ = [
 Pattern = Literal["diagonals", "random"]
 
 LONG = 20_000
-"""Samples from which on data are long: they can spare a part for validation, and bear larger networks."""
-
-# Regions of a draw's words (see echobound.draws), one for each thing that is drawn.
-HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
-
-
-@dataclass(frozen=True, slots=True)
-class Hyperparameters:
-    """The numbers of one draw, settled: what `ReservoirLaw` leaves to chance, and what it fixes."""
-
-    order: int
-    norm: float
-    input_scale: float
-    feedback_scale: float
-    bias_scale: float
-    leak: float
-    leak_spread: float
-    input_delays: int
-    present_input: bool
-    output_delays: int
-    constant: bool
-    training_noise: float
-    scaling: str
-
-    def columns(self, inputs: int, outputs: int) -> int:
-        """Number of columns of the least-squares problem."""
-        return readout_columns(
-            self.order, self.input_delays, self.present_input, self.output_delays, self.constant, inputs, outputs
-        )
-
-
-def readout_columns(
-    order: int, input_delays: int, present_input: int, output_delays: int, constant: int, inputs: int, outputs: int
-) -> int:
-    """Columns of what the readout sees: x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1, in this order."""
-    return order + (input_delays + present_input) * inputs + output_delays * outputs + constant
+"""Records of so many samples are long: they can spare a part for validation, and support larger networks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +49,7 @@ class ReservoirLaw:
     """The distribution from which networks are drawn. The defaults give the paper's model.
 
     Each of the fields up to `scaling` is a constant or a distribution (`Uniform`, `LogUniform`, `Choice`); the
-    others are the same for all draws. A certificate speaks of one law.
+    others are the same for all draws. A certificate is about one law.
 
     Parameters
     ----------
@@ -98,25 +62,24 @@ class ReservoirLaw:
     leak
         Leak rate a in (0, 1]: x(k+1) = (1 - a) x(k) + a tanh(...).
     leak_spread
-        Each unit's leak rate is multiplied by 10**U(-spread, spread) and cut at 1.
+        Each unit's leak rate is multiplied by 10**U(-spread, spread) and limited to 1.
     input_delays, present_input, output_delays, constant
-        What the readout sees besides the state: u(k-1..k-d), u(k), y(k-1..k-m), a constant.
+        What the readout is applied to besides the state: u(k-1..k-d), u(k), y(k-1..k-m), a constant.
     training_noise
-        Noise on the measured y that is fed back in training, in standard deviations of y.
+        Noise added to the measured y that is fed back in training, in standard deviations of y.
     scaling
         ``"minmax"`` to [0, 1], ``"standard"`` or ``"none"``, fitted on training data.
     nonzeros
         Non-zero elements in each row of W_x.
     pattern
-        Where they are: on cyclic ``"diagonals"`` with random offsets (the default: as good, and made for the
-        machine), or freely ``"random"`` in each row.
+        Where they are: on cyclic ``"diagonals"`` with random offsets (the default: as good, and several times faster),
+        or ``"random"`` in each row.
     padding
-        The first sample of a segment is held for this many steps before it, so that the state can settle.
-    ridges
-        Relative ridge, times trace(Phi' Phi) / columns; of several, the best on validation is kept; 0 is the
-        minimum-norm solution.
+        Steps for which the first sample of a segment is held before it, so that the state does not start from zero.
+    training
+        How a draw is trained: a `Trainer`, or the name of one. Least squares with a ridge of 1e-8 is the paper's.
     name
-        How certificates call the law.
+        What certificates call the law.
 
     Examples
     --------
@@ -141,11 +104,12 @@ class ReservoirLaw:
     nonzeros: int = 10
     pattern: Pattern = "diagonals"
     padding: int = 0
-    ridges: tuple[float, ...] = (1e-8,)
+    training: Trainer = LeastSquares()  # noqa: RUF009 (it is immutable)
     name: str = "custom"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ridges", tuple(np.atleast_1d(np.asarray(self.ridges, dtype=float)).tolist()))
+        object.__setattr__(self, "training", get_trainer(self.training))
+        # Checked at the ends of every distribution, before anything is drawn: a draw must not fail within a campaign.
         for name, low, high, text in _RANGES:
             for value in extremes(getattr(self, name)):
                 if isinstance(value, str) or not low <= value <= high:
@@ -156,7 +120,9 @@ class ReservoirLaw:
                 raise InputError(f"{name} must be a whole number, got {value}")
         for name in (f.name for f in _DRAWN):
             if depth(getattr(self, name)) > 4:
-                raise InputError(f"{name} is a choice among choices more than three deep: a draw has four words for it")
+                raise InputError(
+                    f"{name} nests choices more than three deep, but a draw has four words for it: nest fewer"
+                )
         for name in ("nonzeros", "padding"):
             if not isinstance(getattr(self, name), int):
                 raise InputError(f"{name} must be a whole number, got {getattr(self, name)!r}")
@@ -167,30 +133,29 @@ class ReservoirLaw:
             raise InputError(f"pattern must be 'diagonals' or 'random', got {self.pattern!r}")
         if self.nonzeros < 1 or self.padding < 0:
             raise InputError(f"nonzeros must be >= 1 and padding >= 0, got {self.nonzeros} and {self.padding}")
-        if not self.ridges or not all(0 <= ridge < math.inf for ridge in self.ridges):
-            raise InputError(f"ridges must be one or more numbers >= 0, got {self.ridges}")
 
-    def settle(self, key: Words) -> Hyperparameters:
-        """Settle the hyper-parameters of one draw.
+    def draw(self, key: Words) -> Hyperparameters:
+        """Draw the hyper-parameters of one network.
 
-        Each field has four words of its own (block number = position of the field), so that changing the
-        distribution of one field leaves the others as they were.
+        Each field has four random words of its own, found by its position, so that changing the distribution of one
+        field leaves the others as they were.
         """
         units = unit(words(key, HYPER, 4 * len(_DRAWN))).reshape(-1, 4).tolist()
-        settled = {
-            field.name: _CASTS[str(field.type)](settle(getattr(self, field.name), units[position]))
+        drawn = {
+            field.name: _CASTS[str(field.type)](value_at(getattr(self, field.name), units[position]))
             for position, field in enumerate(_DRAWN)
         }
-        return Hyperparameters(**settled)
+        return Hyperparameters(**drawn)
 
-    def settle_all(self, keys: Words) -> list[Hyperparameters]:
-        """Settle the hyper-parameters of many draws; of a law that leaves none of them to chance, once for all."""
+    def draw_all(self, keys: Words) -> list[Hyperparameters]:
+        """Draw the hyper-parameters of many networks; only once if the law leaves none of them to chance."""
         if not any(isinstance(getattr(self, field.name), Distribution) for field in _DRAWN):
-            return [self.settle(keys[0])] * len(keys) if len(keys) else []
-        return [self.settle(key) for key in keys]
+            # One object for all of them, by which the GPU kernel sees that it need not look at each.
+            return [self.draw(keys[0])] * len(keys) if len(keys) else []
+        return [self.draw(key) for key in keys]
 
     def most_columns(self, inputs: int, outputs: int) -> int:
-        """Largest number of columns that the least-squares problem of a draw can have."""
+        """Largest number of readout columns that a draw can have."""
         order, input_delays, present_input, output_delays, constant = (
             math.ceil(max(float(value) for value in extremes(field)))
             for field in (self.order, self.input_delays, self.present_input, self.output_delays, self.constant)
@@ -200,7 +165,7 @@ class ReservoirLaw:
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: list(v) if name == "ridges" else to_json(v) for name, v in values.items()}
+        return {name: v.to_dict() if isinstance(v, Trainer) else to_json(v) for name, v in values.items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ReservoirLaw:
@@ -208,8 +173,8 @@ class ReservoirLaw:
         known = {field.name for field in fields(cls)}
         if set(content) != known:
             raise InputError(f"a law has the fields {', '.join(sorted(known))}, got {', '.join(sorted(content))}")
-        values: dict[str, Any] = {name: v if name == "ridges" else from_json(v) for name, v in content.items()}
-        return cls(**values)
+        values: dict[str, Any] = {name: from_json(v) for name, v in content.items() if name != "training"}
+        return cls(**values, training=Trainer.from_dict(content["training"]))
 
 
 _DRAWN = fields(Hyperparameters)
@@ -243,16 +208,16 @@ def paper(order: int = 200) -> ReservoirLaw:
 
 
 def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
-    """A law for data one knows nothing about: every hyper-parameter is drawn from a wide range.
+    """A law for plants about which nothing is known: every hyper-parameter is drawn from a wide range.
 
-    Many samples bear larger networks and smaller ridges: from `LONG` samples to train on, the order is drawn between
+    Long records support larger networks and smaller ridges: from `LONG` training samples on, the order is drawn between
     200 and 400 instead of 100 and 300, and two more ridges are tried.
 
     Examples
     --------
-    >>> broad().order, broad().ridges
-    (LogUniform(low=100, high=300), (1e-10, 1e-08, 1e-06, 0.0001))
-    >>> broad(samples=65_000).order, broad(samples=65_000).ridges
+    >>> broad().order, broad().training
+    (LogUniform(low=100, high=300), LeastSquares(ridges=(1e-10, 1e-08, 1e-06, 0.0001)))
+    >>> broad(samples=65_000).order, broad(samples=65_000).training.ridges
     (LogUniform(low=200, high=400), (1e-12, 1e-11, 1e-10, 1e-08, 1e-06, 0.0001))
     """
     long = samples >= LONG
@@ -271,13 +236,13 @@ def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
         training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
         scaling=Choice(("standard", "minmax")),
         padding=100,
-        ridges=(*((1e-12, 1e-11) if long else ()), 1e-10, 1e-8, 1e-6, 1e-4),
+        training=LeastSquares((*((1e-12, 1e-11) if long else ()), 1e-10, 1e-8, 1e-6, 1e-4)),
         name="broad",
     )
 
 
 def get_law(law: str | ReservoirLaw, order: int | None = None, samples: int = 0) -> ReservoirLaw:
-    """Look a law up by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the order given.
+    """Look up a law by name, for so many samples; a `ReservoirLaw` is returned as it is, or with the given order.
 
     Examples
     --------
@@ -298,7 +263,7 @@ Orders = int | Sequence[int] | None
 
 
 def get_laws(law: Laws, order: Orders = None, samples: int = 0) -> tuple[ReservoirLaw, ...]:
-    """The laws of a campaign, one for each family: of several laws and several orders, each with each.
+    """The laws of a campaign, one for each family: every law with every order.
 
     Examples
     --------
@@ -313,12 +278,12 @@ def get_laws(law: Laws, order: Orders = None, samples: int = 0) -> tuple[Reservo
     if not found:
         raise InputError("at least one law and one order are needed, got an empty list")
     if len(found) > len({repr(one) for one in found}):
-        raise InputError("the same law or order was given twice: name each once, and draw more networks instead")
+        raise InputError("the same law or order was given twice: give each once, and draw more networks instead")
     return found
 
 
 def family_names(laws: Sequence[ReservoirLaw]) -> tuple[str, ...]:
-    """What tells the families of a campaign apart: the order, the law's name, both, or else a number.
+    """Names that tell the families of a campaign apart: the order, the law's name, both, or else a number.
 
     Examples
     --------

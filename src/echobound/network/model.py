@@ -1,4 +1,4 @@
-"""EchoStateNetwork: the model that comes out, with its scaling, and what it came from."""
+"""EchoStateNetwork: a trained network as a model, with its scaling and its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echobound.arrays import Signal
+from echobound.arrays import Matrix, Signal, Vector
 from echobound.data.checks import require_longer_than_washout
 from echobound.data.record import Record
 from echobound.data.scaling import Scaling
@@ -19,7 +19,7 @@ from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 from echobound.network.stability import Stability, stability
 
@@ -41,7 +41,7 @@ class Simulation:
     first
         Sample of the input to which the first row belongs.
     start
-        In words, how the simulation was started.
+        How the simulation was started, in words.
     """
 
     y: Signal
@@ -68,11 +68,11 @@ class EchoStateNetwork:
     sampling_time, input_names, output_names, input_units, output_units
         As in the training record.
     training_mean
-        Mean output of the training data: where a simulation without measured outputs starts.
+        Mean output of the training data, from which a simulation without measured outputs starts.
     origin
-        Law, seed, stream, family, index and ridge: from which the network can be drawn again.
+        Law, seed, stream, family, index and ridge, from which the network can be drawn and trained again.
     late_readout
-        Whether the readout of sample k sees the state that u(k) has entered already, as in reservoirpy; ours sees the
+        Whether the readout of sample k uses the state that u(k) has already entered, as in reservoirpy; ours uses the
         one before.
 
     Examples
@@ -90,7 +90,7 @@ class EchoStateNetwork:
     """
 
     reservoir: Reservoir
-    readout: NDArray[np.float64]
+    readout: Matrix
     scaling: Scaling
     washout: int
     padding: int
@@ -99,7 +99,7 @@ class EchoStateNetwork:
     output_names: tuple[str, ...]
     input_units: tuple[str, ...]
     output_units: tuple[str, ...]
-    training_mean: NDArray[np.float64]
+    training_mean: Vector
     origin: Mapping[str, Any] = field(default_factory=dict)
     late_readout: bool = False
 
@@ -128,8 +128,8 @@ class EchoStateNetwork:
         inputs
             A record, or inputs ``(time, channel)``.
         initial
-            Measured outputs of the first samples, fed back instead of the model's during these. Without it, a record's
-            own outputs serve for `washout` samples; without a record, the run starts from the training mean.
+            Measured outputs of the first samples, fed back in place of the model's own. Without it, a record's outputs
+            serve for `washout` samples; without a record, the run starts from the training mean.
         washout
             How many of a record's outputs are used; the model's own washout if not given.
         dynamics
@@ -144,7 +144,7 @@ class EchoStateNetwork:
         if initial is None and isinstance(inputs, Record):
             washout = self.washout if washout is None else washout
             require_longer_than_washout(inputs, washout, "simulated")
-            initial = inputs.y[: max(washout, 1)]
+            initial = inputs.y[: max(washout, 1)]  # y(0) also stands for the time before the start
             start = f"free run after {washout} samples with measured outputs fed back"
         elif initial is not None:
             initial = self._outputs(initial)
@@ -154,8 +154,10 @@ class EchoStateNetwork:
             initial, washout = self.training_mean[None], 0
             start = "free run from the training mean of the outputs"
         if washout >= len(u):
-            raise DataError(f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer")
-        # Without measured outputs the state has no washout to settle in: hold the first sample instead.
+            raise DataError(
+                f"{washout} initial outputs leave nothing to simulate of {len(u)} samples: give fewer of them"
+            )
+        # Without measured outputs there is no washout in which the state converges: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
         signals = self._scaled(u, self._outputs(initial))
         scaled = dynamics.free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
@@ -177,7 +179,7 @@ class EchoStateNetwork:
     def _scaled(self, u: Signal, y: Signal) -> tuple[Signal, Signal]:
         """Inputs and outputs in scaled units, and in the time of the state equation.
 
-        A late readout of sample k is one that sees x(k+1): the same network, with its outputs one sample later.
+        A late readout computes y(k) from x(k+1): it is the same network with its outputs one sample later.
         """
         if self.late_readout:
             u, y = np.concatenate([u, u[-1:]]), np.concatenate([self.training_mean[None], y])
@@ -199,7 +201,7 @@ class EchoStateNetwork:
             "hyper": asdict(self.reservoir.hyper),
             "scaling": self.scaling.kind,
             "origin": dict(self.origin),
-            **({"late_readout": True} if self.late_readout else {}),
+            **({"late_readout": True} if self.late_readout else {}),  # only where it is: other files stay the same
         }
         arrays = {name: getattr(self.reservoir, name) for name in ARRAYS}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.to_arrays().items()}
@@ -223,7 +225,7 @@ class EchoStateNetwork:
     def from_content(
         cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path
     ) -> EchoStateNetwork:
-        """Inverse of `content`; `path` is named where it does not make a network."""
+        """Inverse of `content`; `path` is named in the error if this is not a network."""
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         try:
@@ -247,6 +249,7 @@ class EchoStateNetwork:
         return model
 
     def _check_shapes(self, path: Path) -> None:
+        # A file may be damaged in a way that still parses, and compiled code would read beyond an array that is short.
         n, inputs, outputs = self.order, len(self.input_names), len(self.output_names)
         slots = len(self.reservoir.columns)
         expected = {

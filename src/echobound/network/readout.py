@@ -10,7 +10,7 @@ __all__ = ["least_squares", "minimum_norm", "ridge_solution"]
 
 
 def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
-    """Solve (G + ridge trace(G)/p I) W' = M by Cholesky; None where the matrix is not positive definite.
+    """Solve (G + ridge trace(G)/p I) W' = M by Cholesky; None if the matrix is not positive definite.
 
     Examples
     --------
@@ -23,6 +23,7 @@ def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
 
     p = len(gram)
     try:
+        # Not checked for infinities: records are, and the check would cost another pass over the matrix.
         factor = cholesky(gram + ridge * (np.trace(gram) / p) * np.eye(p), lower=False, check_finite=False)
     except np.linalg.LinAlgError:
         return None
@@ -48,7 +49,7 @@ def minimum_norm(triangle: Matrix, outputs: int) -> Matrix:
 
 
 def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> list[tuple[float, Matrix]]:
-    """Readouts for each ridge, with the ridge that was used: 0 where Cholesky failed and the minimum norm stands in.
+    """Readouts for each ridge, with the ridge that was used: 0 if Cholesky failed and the minimum norm stands in.
 
     Examples
     --------
@@ -61,6 +62,7 @@ def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> list[tup
     for ridge in ridges:
         weights = ridge_solution(gram, moment, ridge) if ridge > 0 else None
         if weights is None:
+            # From Phi itself: the Gram matrix has only half of the digits, too few to tell the rank by.
             triangle = np.linalg.qr(np.concatenate([phi, y], axis=1), mode="r")
             results.append((0.0, minimum_norm(np.asarray(triangle), y.shape[1])))
         else:

@@ -1,26 +1,30 @@
-"""Reservoir: one draw of a law, its arrays computed from the words of its key."""
+"""Reservoir: one drawn state equation; ReservoirDraw: everything that the random words of one draw decide."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Vector, Words
+from echobound.arrays import Columns, Matrix, Signal, Vector, Words
 from echobound.draws import draw_key, unit, words
-from echobound.network.law import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, VALUES, Hyperparameters, ReservoirLaw
+from echobound.network.hyperparameters import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, NOISE, VALUES, Hyperparameters
 from echobound.network.spectral_norm import spectral_norm
 
-__all__ = ["Reservoir", "draw_reservoir", "leak_rates"]
+if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
+    from echobound.network.law import ReservoirLaw
+
+__all__ = ["Reservoir", "ReservoirDraw", "draw_reservoir", "leak_rates"]
 
 
 @dataclass(frozen=True, eq=False)
 class Reservoir:
     """One drawn state equation: x(k+1) = (1 - a) x(k) + a tanh(W_x x(k) + W_u u(k) + W_y y(k) + b).
 
-    W_x is kept by its non-zeros: slot j of row i holds ``values[j, i]`` in column ``columns[j, i]``.
+    W_x is stored by its non-zeros: slot j of row i holds ``values[j, i]`` in column ``columns[j, i]``.
 
     Examples
     --------
@@ -31,7 +35,7 @@ class Reservoir:
     """
 
     hyper: Hyperparameters
-    columns: NDArray[np.int64]  # (slot, unit)
+    columns: Columns  # (slot, unit)
     values: Matrix  # (slot, unit)
     W_u: Matrix  # (unit, input)
     W_y: Matrix  # (unit, output)
@@ -46,24 +50,94 @@ class Reservoir:
     @cached_property
     def W_x(self) -> Matrix:  # noqa: N802 (the paper's name)
         """The state matrix, dense."""
+        # Added, not assigned: rows of an imported matrix are padded with zeros that share a column.
         dense = np.zeros((self.order, self.order))
         np.add.at(dense, (np.arange(self.order)[None, :].repeat(len(self.columns), 0), self.columns), self.values)
         return dense
 
     def step(self, x: Matrix, drive: Matrix, y: Matrix) -> Matrix:
-        """Next state from the present one; `drive` is W_u u + b. Leading axes are separate trajectories."""
+        """Next state; `drive` is W_u u + b. Leading axes are separate trajectories."""
         inside = (self.values * x[..., self.columns]).sum(axis=-2) + drive + y @ self.W_y.T
         return np.asarray((1.0 - self.leak) * x + self.leak * np.tanh(inside))
 
     def drive(self, u: Matrix) -> Matrix:
-        """What the inputs and the bias contribute to each state: ``(time, unit)``."""
+        """Contribution of the inputs and the bias to each state: ``(time, unit)``."""
         return np.asarray(u @ self.W_u.T + self.bias)
+
+
+@dataclass(frozen=True, eq=False)
+class ReservoirDraw:
+    """Draw (seed, stream, family, index) of a law, the same on every machine; its parts are made when they are needed.
+
+    Examples
+    --------
+    >>> from echobound.network.law import paper
+    >>> draw = ReservoirDraw(paper(order=20), inputs=1, outputs=1, seed=0, index=3)
+    >>> draw.hyper.order, draw.reservoir.W_u.shape
+    (20, (20, 1))
+    """
+
+    law: ReservoirLaw
+    inputs: int
+    outputs: int
+    seed: int
+    stream: int = 0
+    family: int = 0
+    index: int = 0
+
+    @cached_property
+    def key(self) -> Words:
+        """The key of its random words."""
+        return draw_key(self.seed, self.stream, self.family, self.index)
+
+    @cached_property
+    def hyper(self) -> Hyperparameters:
+        """Its hyper-parameters."""
+        return self.law.draw(self.key)
+
+    @cached_property
+    def reservoir(self) -> Reservoir:
+        """Its state equation."""
+        key, hyper, n = self.key, self.hyper, self.hyper.order
+        slots = min(self.law.nonzeros, n)
+        columns = _columns(self.law, key, n, slots)
+        values = symmetric(key, VALUES, (slots, n))
+        values *= hyper.norm / spectral_norm(columns, values)  # scaled last: before that, bits are equal everywhere
+        return Reservoir(
+            hyper=hyper,
+            columns=columns,
+            values=values,
+            W_u=hyper.input_scale * symmetric(key, INPUT, (n, self.inputs)),
+            W_y=hyper.feedback_scale * symmetric(key, FEEDBACK, (n, self.outputs)),
+            bias=hyper.bias_scale * symmetric(key, BIAS, (n,)),
+            leak=leak_rates(key, hyper),
+        )
+
+    def with_reservoir(self, reservoir: Reservoir) -> ReservoirDraw:
+        """The same draw with another state equation, for a trainer that changes it."""
+        other = replace(self)
+        other.__dict__["reservoir"] = reservoir  # where `cached_property` keeps what it has computed
+        return other
+
+    def fed_back(self, outputs: Sequence[Signal], deviation: Vector) -> list[Signal]:
+        """Outputs of the training segments as they are fed back: measured, with the draw's training noise.
+
+        The noise is uniform; its standard deviation is relative to `deviation`, that of each output. Its words run on
+        from segment to segment.
+        """
+        if self.hyper.training_noise == 0:
+            return list(outputs)
+        lengths = [len(y) for y in outputs]
+        levels = unit(words(self.key, NOISE, sum(lengths) * self.outputs)).reshape(-1, self.outputs)
+        noise = (np.sqrt(3.0) * self.hyper.training_noise) * deviation * (2.0 * levels - 1.0)
+        ends = np.cumsum(lengths)
+        return [y + noise[end - len(y) : end] for y, end in zip(outputs, ends, strict=True)]
 
 
 def draw_reservoir(
     law: ReservoirLaw, inputs: int, outputs: int, seed: int, stream: int = 0, family: int = 0, index: int = 0
 ) -> Reservoir:
-    """Draw the reservoir (seed, stream, family, index) of a law: the same on every machine.
+    """The reservoir of draw (seed, stream, family, index) of a law.
 
     Examples
     --------
@@ -71,22 +145,7 @@ def draw_reservoir(
     >>> draw_reservoir(paper(order=20), 1, 1, seed=0, index=3).W_u.shape
     (20, 1)
     """
-    key = draw_key(seed, stream, family, index)
-    hyper = law.settle(key)
-    n = hyper.order
-    slots = min(law.nonzeros, n)
-    columns = _columns(law, key, n, slots)
-    values = symmetric(key, VALUES, (slots, n))
-    values *= hyper.norm / spectral_norm(columns, values)
-    return Reservoir(
-        hyper=hyper,
-        columns=columns,
-        values=values,
-        W_u=hyper.input_scale * symmetric(key, INPUT, (n, inputs)),
-        W_y=hyper.feedback_scale * symmetric(key, FEEDBACK, (n, outputs)),
-        bias=hyper.bias_scale * symmetric(key, BIAS, (n,)),
-        leak=leak_rates(key, hyper),
-    )
+    return ReservoirDraw(law, inputs, outputs, seed, stream, family, index).reservoir
 
 
 def symmetric(key: Words, region: int, shape: tuple[int, ...]) -> Matrix:
@@ -102,10 +161,10 @@ def leak_rates(key: Words, hyper: Hyperparameters) -> Vector:
     return np.minimum(1.0, hyper.leak * factors)
 
 
-def _columns(law: ReservoirLaw, key: Words, n: int, slots: int) -> NDArray[np.int64]:
-    """Columns of the non-zeros, different within each row, by Floyd's sampling without replacement.
+def _columns(law: ReservoirLaw, key: Words, n: int, slots: int) -> Columns:
+    """Columns of the non-zeros, all different within a row, by Floyd's sampling without replacement.
 
-    Diagonals need one sample of offsets for all rows, the random pattern one sample for each row.
+    Diagonals need one sample of offsets for all rows, the random pattern one for each row.
     """
     samples = 1 if law.pattern == "diagonals" else n
     levels = unit(words(key, COLUMNS, slots * samples)).reshape(slots, samples)

@@ -2,23 +2,24 @@
 
 Power iterations are not enough: thirty of them underestimate the norm by up to 3.5 per cent, so that a norm
 meant to be 0.99 exceeds 1. The bidiagonalisation needs no reorthogonalisation, because only the largest singular
-value is wanted: lost orthogonality repeats values that have converged, it does not move the largest one.
+value is wanted: lost orthogonality repeats values that have converged, but does not move the largest one.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["CHECK_EVERY", "SETTLED", "spectral_norm"]
+from echobound.arrays import Columns, Matrix
+
+__all__ = ["CHECK_EVERY", "CONVERGED", "spectral_norm"]
 
 CHECK_EVERY = 8
 """Steps between two looks at the largest singular value."""
-SETTLED = 1e-13
-"""Relative growth of its square between two looks at which it counts as settled."""
+CONVERGED = 1e-13
+"""Relative growth of its square between two looks below which it counts as converged."""
 
 
-def spectral_norm(columns: NDArray[np.int64], values: NDArray[np.float64]) -> float:
+def spectral_norm(columns: Columns, values: Matrix) -> float:
     """Largest singular value of the matrix with elements ``values[j, i]`` in row i and column ``columns[j, i]``.
 
     Examples
@@ -36,15 +37,15 @@ def spectral_norm(columns: NDArray[np.int64], values: NDArray[np.float64]) -> fl
         left = (values * right[columns]).sum(axis=0) - beta * left
         alpha = float(np.linalg.norm(left))
         diagonal.append(alpha**2 + beta**2)
-        exhausted = alpha**2 <= SETTLED**2 * max(diagonal)
+        exhausted = alpha**2 <= CONVERGED**2 * max(diagonal)
         if not exhausted:
             left /= alpha
             right = np.bincount(columns.ravel(), (values * left).ravel(), minlength=n) - alpha * right
             beta = float(np.linalg.norm(right))
-            exhausted = beta**2 <= SETTLED**2 * max(diagonal)
+            exhausted = beta**2 <= CONVERGED**2 * max(diagonal)
         if exhausted or len(diagonal) % CHECK_EVERY == 0:
             before, top = top, _largest(diagonal, beside)
-            if exhausted or top - before <= SETTLED * top:
+            if exhausted or top - before <= CONVERGED * top:
                 return float(np.sqrt(top))
         right /= beta
         beside.append(alpha * beta)

@@ -1,4 +1,4 @@
-"""What the norm of W_x says about a network: incremental input-to-state stability."""
+"""Incremental input-to-state stability of a network, from the norm of W_x."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Stability:
     contracts
         Whether ||W_x|| < 1.
     rate
-        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d, A the leak rates.
+        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d with leak rates A.
     overshoot
-        The difference measured in the ordinary norm is at most this factor times rate**k times its start.
+        In the Euclidean norm, the difference after k steps is at most overshoot * rate**k times the initial one.
     """
 
     norm: float
@@ -51,7 +51,7 @@ class Stability:
 
 
 def stability(reservoir: Reservoir) -> Stability:
-    """Establish whether ||W_x|| < 1, and the rate at which initial states are forgotten.
+    """Establish whether ||W_x|| < 1, and how fast initial states are forgotten.
 
     With leak rates A = diag(a) and rho = ||W_x|| < 1, differences shrink in the norm x' A^-1 x by
     sqrt(1 - (1 - rho^2) a_min) at each step; without leak that is rho itself.
@@ -63,6 +63,7 @@ def stability(reservoir: Reservoir) -> Stability:
     >>> round(stability(draw_reservoir(paper(order=20), 1, 1, seed=0)).rate, 6)
     0.99
     """
+    # By the exact decomposition, not by the iteration that scaled the draw: the statement must not rest on the latter.
     norm = float(np.linalg.svd(reservoir.W_x, compute_uv=False)[0])
     smallest, largest = float(reservoir.leak.min()), float(reservoir.leak.max())
     rate = float(np.sqrt(max(0.0, 1.0 - (1.0 - norm**2) * smallest))) if norm < 1 else float("inf")

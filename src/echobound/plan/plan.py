@@ -209,7 +209,9 @@ class Plan:
             )
         names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
         if not names or len(set(names)) < len(names):
-            raise InputError(f"each score must be named once, and at least one is needed, got {', '.join(names) or 'none'}")
+            raise InputError(
+                f"each score must be named once, and at least one is needed, got {', '.join(names) or 'none'}"
+            )
         if self.joint and len(names) == 1:
             raise InputError(f"a joint statement is about several scores, but {names[0]} is the only one")
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):

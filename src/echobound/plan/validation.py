@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from echobound.data import Record, as_records, require_varying_outputs, split
+from echobound.data import Record, as_records, default_washout, require_varying_outputs, split
+from echobound.data.checks import USUAL_WASHOUT
 from echobound.data.experiments import Experiments
 from echobound.data.overlap import require_distinct, require_untouched
 from echobound.errors import DataError, InputError
@@ -18,7 +19,6 @@ __all__ = ["Scheme", "Validation", "settle_validation"]
 
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
-WASHOUT = 100
 
 
 class Scheme(Protocol):
@@ -147,10 +147,10 @@ def settle_validation(
     if washout is None:
         shortest = _shortest_part(first, blocks) if blocks else min(len(r) for r in (*first, *second))
         shortest = min([shortest, *(len(record) for record in third)])
-        washout = min(WASHOUT, shortest // 5)
+        washout = default_washout([shortest])
         reasons.append(
             f"washout: {washout} samples, "
-            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < WASHOUT else "the usual")
+            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < USUAL_WASHOUT else "the usual")
         )
     if third:
         require_varying_outputs(third, washout, "test")
@@ -175,7 +175,7 @@ def _choose_blocks(training: Sequence[Record], washout: int | None) -> tuple[int
             parts = [
                 record.part(len(record) * block // BLOCKS, len(record) * (block + 1) // BLOCKS) for record in training
             ]
-            require_varying_outputs(parts, min(shortest // 5, WASHOUT) if washout is None else washout)
+            require_varying_outputs(parts, default_washout([shortest]) if washout is None else washout)
     except DataError:
         return 0, f"validation: {held_out}, since an output does not move in one of {BLOCKS} blocks"
     return BLOCKS, (

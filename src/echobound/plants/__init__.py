@@ -1,7 +1,7 @@
 """Simulated plants and excitation signals; the pH neutralisation process of the paper.
 
-`excitation` makes the signals (stream ``PLANT`` of `echobound.draws`), `ph` is the plant, `experiment` puts them
-together as the paper does. Another plant is another file with a ``simulate`` that returns a `Record`.
+`excitation` makes the signals (stream ``PLANT`` of `echobound.draws`), `ph` is the plant, and `experiment` combines
+both as the paper does. A further plant is a file with a ``simulate`` that returns a `Record`.
 """
 
 from echobound.plants.excitation import gaussian, multilevel

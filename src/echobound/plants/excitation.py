@@ -1,8 +1,8 @@
-"""The random signals of a simulated experiment: its excitation, and the noise on its measurement.
+"""The random signals of a simulated experiment: its excitation and its measurement noise.
 
-Both come from stream ``PLANT``. The key of one experiment is (seed, family, index): by convention a family is a plant
-or a use, and index 0, 1, 2 are the training, validation and test record. Excitation and noise are two regions of
-that key, so that they are independent of each other, and each begins in the same way however long it is.
+Both come from stream ``PLANT``. The key of an experiment is (seed, family, index): by convention a family is a plant or
+a purpose, and the indices 0, 1, 2 are the training, validation and test records. Excitation and noise are two regions
+of that key, so they are independent of each other, and a longer signal begins like a shorter one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def multilevel(
     family: int = 0,
     index: int = 0,
 ) -> NDArray[np.float64]:
-    """Return a multilevel pseudo-random signal (MPRS): a random level, held for a period, then another.
+    """Return a multilevel pseudo-random signal (MPRS): random levels, each held for a period.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def gaussian(
 
     _require_count("samples", samples, 1)
     if not (math.isfinite(deviation) and deviation >= 0):
-        raise InputError(f"the standard deviation of the noise must be a number from 0 on, got {deviation}")
+        raise InputError(f"the standard deviation of the noise must be 0 or positive, got {deviation}")
     position = unit(words(draw_key(seed, PLANT, family, index), NOISE, samples))
-    # The smallest position is 0, where the normal quantile is -inf; half a step above it is as good a stand-in.
+    # The smallest position is 0, whose normal quantile is -inf; half a step of 2**-53 replaces it.
     normal = np.asarray(ndtri(np.maximum(position, 2.0**-54)), dtype=np.float64)
     return normal * deviation + 0.0  # + 0.0: no minus zeros
 
 
 def _require_count(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number from {least} on, got {value}")
+        raise InputError(f"{name} must be a whole number, {least} or more, got {value}")

@@ -1,4 +1,4 @@
-"""The paper's experiment on the pH process, and how good a model of noisy data can be at all."""
+"""The paper's experiment on the pH process, and the best FIT that noisy data allow."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def ph_experiment(
     plant: PHPlant | None = None,
     family: int = 0,
 ) -> tuple[Record, ...]:
-    """Return records of the pH process under multilevel excitation: training, validation and, if asked, test.
+    """Return records of the pH process under multilevel excitation: training, validation and, if asked for, test.
 
-    Each record is an experiment of its own, from the nominal steady state on, with its own excitation and noise:
-    record number i is draw (seed, family, index i) of `echobound.plants.excitation`.
+    Each record is a separate experiment that starts at the nominal steady state, with its own excitation and noise:
+    record i is draw (seed, family, index i) of `echobound.plants.excitation`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def ph_experiment(
     sampling_time
         Seconds between samples.
     plant
-        The process; nominal if not given.
+        The process; the nominal one if not given.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def ph_experiment(
 
 
 def noise_limit(record: Record, clean: ArrayLike, washout: int = 100) -> float:
-    """Return the FIT that the true output reaches on a noisy record: 100 (1 - ||noise|| / ||y - mean(y)||).
+    """Return the FIT of the true output on a noisy record: 100 (1 - ||noise|| / ||y - mean(y)||).
 
     A model that fits better than this has been lucky with the noise.
 
@@ -95,7 +95,9 @@ def noise_limit(record: Record, clean: ArrayLike, washout: int = 100) -> float:
     truth = np.asarray(clean, dtype=np.float64)
     truth = truth[:, None] if truth.ndim == 1 else truth
     if truth.shape != record.y.shape:
-        raise DataError(f"the clean output must have the shape {record.y.shape} of the record's, got {np.shape(clean)}")
+        raise DataError(
+            f"the clean output must have the shape of the record's output, {record.y.shape}, got {np.shape(clean)}"
+        )
     if not 0 <= washout < len(record):
         raise DataError(f"the washout must be shorter than the record ({len(record)} samples), got {washout}")
     return float(fit(record.y[washout:], truth[washout:]))

@@ -1,12 +1,12 @@
 """The pH neutralisation process of the paper, with the signs that its steady state and the physics demand.
 
-An acid stream q1, a buffer stream q2 (the unmeasured disturbance) and an alkaline stream q3 (the input) meet in a
-stirred reactor that empties through a valve; measured is the pH of what flows out. The states are the two reaction
+An acid stream q1, a buffer stream q2 (the unmeasured disturbance) and an alkaline stream q3 (the input) flow into a
+stirred reactor that empties through a valve; the output is the pH of the outflow. The states are the two reaction
 invariants Wa4 and Wb4 (charge and carbonate) and the level h1; pH is given implicitly by the charge balance
 
     Wa + 10^(pH-14) - 10^(-pH) + Wb (1 + 2 10^(pH-pK2)) / (1 + 10^(pK1-pH) + 10^(pH-pK2)) = 0.
 
-The paper prints Wa3 without its minus and 10^(-pH) with a plus; with either, its own nominal point is not an
+The paper prints Wa3 without its minus sign and 10^(-pH) with a plus; with either, its nominal point is not an
 equilibrium.
 """
 
@@ -28,13 +28,13 @@ __all__ = ["PHPlant", "PHState", "ph_of"]
 PK1, PK2 = 6.35, 10.25
 """Dissociation constants of carbonic acid, as -log10."""
 LOWEST, HIGHEST = -2.0, 16.0
-"""pH values between which the charge balance is solved: 100 mol/L of free acid and of free base."""
+"""pH values between which the charge balance is solved: 100 mol/L of free acid, 100 mol/L of free base."""
 STRONGEST = 99.0
-"""Largest abs(Wa) in mol/L for which the balance surely changes its sign between them."""
+"""Largest abs(Wa) in mol/L for which the balance is certain to change its sign between them."""
 HALVINGS = 54
 """Bisections of that interval: 18 / 2^54 = 1e-15, the spacing of doubles near pH 7."""
 LONGEST_STEP = 2.5
-"""Seconds; the integration step. The reactor's time constant is about 90 s: the error stays below 1e-10 pH."""
+"""Longest integration step in seconds. The reactor's time constant is about 90 s, so the error is below 1e-10 pH."""
 
 
 class PHState(NamedTuple):
@@ -48,12 +48,12 @@ class PHState(NamedTuple):
 def ph_of(wa: ArrayLike, wb: ArrayLike, pk1: float = PK1, pk2: float = PK2) -> NDArray[np.float64]:
     """Return the pH of solutions with the reaction invariants `wa` and `wb` (mol/L), to 1e-12.
 
-    The charge balance increases with pH for every ``wb >= 0``, so bisection finds its one root, whatever the state.
+    The charge balance increases with pH for every ``wb >= 0``, so it has one root and bisection finds it.
 
     Parameters
     ----------
     wa, wb
-        Reaction invariants; arrays of one shape, or of shapes that broadcast.
+        Reaction invariants; arrays of the same shape, or of shapes that broadcast.
     pk1, pk2
         Dissociation constants of the weak acid, as -log10.
 
@@ -66,7 +66,7 @@ def ph_of(wa: ArrayLike, wb: ArrayLike, pk1: float = PK1, pk2: float = PK2) -> N
     """
     wa, wb = np.broadcast_arrays(np.asarray(wa, dtype=np.float64), np.asarray(wb, dtype=np.float64))
     if not ((np.abs(wa) <= STRONGEST) & (wb >= 0) & (wb < np.inf)).all():
-        raise InputError(f"pH is defined for abs(Wa) <= {STRONGEST:g} mol/L and Wb >= 0 mol/L: other values were given")
+        raise InputError(f"pH is computed for abs(Wa) <= {STRONGEST:g} mol/L and Wb >= 0 mol/L: check wa and wb")
     up, down = 10.0**pk1, 10.0**-pk2
     low, high = np.full(wa.shape, LOWEST), np.full(wa.shape, HIGHEST)
     for _ in range(HALVINGS):
@@ -95,8 +95,8 @@ class PHPlant:
     wa1, wb1, wa2, wb2, wa3, wb3
         Reaction invariants of the acid, buffer and alkaline streams, mol/L.
     q1, q2, q3
-        Nominal flows of the acid, buffer and alkaline streams, mL/s; q1 stays at its value, the others are the
-        values before the first sample.
+        Nominal flows of the acid, buffer and alkaline streams, mL/s. q1 is constant; q2 and q3 are the flows before the
+        first sample.
 
     Examples
     --------
@@ -119,14 +119,14 @@ class PHPlant:
     wb1: float = 0.0
     wa2: float = -0.03
     wb2: float = 0.03
-    wa3: float = -3.05e-3  # printed without the minus
+    wa3: float = -3.05e-3  # printed without the minus sign
     wb3: float = 5.00e-5
     q1: float = 16.6
     q2: float = 0.55
     q3: float = 15.6
 
     def steady_state(self, q3: float | None = None, q2: float | None = None) -> PHState:
-        """Return the state in which the reactor rests under constant flows (mL/s; nominal where not given).
+        """Return the steady state under constant flows (mL/s; nominal if not given).
 
         Examples
         --------
@@ -146,7 +146,7 @@ class PHPlant:
     ) -> NDArray[np.float64]:
         """Return the pH without noise at the sampling times, ``(time,)``; flows are held between them.
 
-        The first value is that of the initial state: an input acts on the next sample, not on its own.
+        The first value is that of the initial state: an input acts from the next sample on.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class PHPlant:
         held = zip(flow[:-1].tolist(), wa_in.tolist(), wb_in.tolist(), strict=False)
         for k, (q, wa_mix, wb_mix) in enumerate(held, start=1):
             level, exchanged = self._hold(level, q, sampling_time / steps, steps)
-            # Both invariants obey dW/dt = q / (a1 h1) (W_mix - W), so they share one exact exponential.
+            # Both invariants obey dW/dt = q / (a1 h1) (W_mix - W), so one exponential solves both exactly.
             stays = math.exp(-exchanged)
             wa, wb = wa_mix + (wa - wa_mix) * stays, wb_mix + (wb - wb_mix) * stays
             states[k] = wa, wb
@@ -212,7 +212,7 @@ class PHPlant:
         Examples
         --------
         >>> import numpy as np
-        >>> drifting = np.repeat([0.55, 0.65], 50)  # the buffer flow moves at half the record
+        >>> drifting = np.repeat([0.55, 0.65], 50)  # the buffer flow steps up halfway through the record
         >>> PHPlant().simulate(np.full(100, 15.6), q2=drifting).y[[0, 50, 99], 0].round(3).tolist()
         [7.026, 7.026, 7.107]
         """
@@ -231,13 +231,13 @@ class PHPlant:
     def _mixture(
         self, q3: NDArray[np.float64], q2: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the inflow and its invariants at every sample, after checking that the reactor does not run empty."""
+        """Return the inflow and its invariants at every sample, after checking that the reactor cannot run empty."""
         buffer = np.asarray(q2, dtype=np.float64)
         if q3.ndim != 1 or len(q3) == 0 or buffer.shape not in ((), q3.shape):
             raise InputError(
-                f"q3 must be one signal and q2 a number or a signal as long, got shapes {q3.shape} and {buffer.shape}"
+                f"q3 must be a signal and q2 a number or a signal as long, got shapes {q3.shape} and {buffer.shape}"
             )
-        # The level moves towards where the inflow would hold it, so it stays positive if all those levels are.
+        # The level always moves towards the one that the inflow would sustain: if all of these are positive, so is it.
         least = self.cv4 * self.z**self.n
         flow = self.q1 + buffer + q3
         good = (q3 >= 0) & (buffer >= 0) & (flow > least) & (flow < np.inf)
@@ -245,14 +245,14 @@ class PHPlant:
             k = int(np.argmin(good))
             raise InputError(
                 f"sample {k + 1} has q3 = {q3[k]:g} and q2 = {np.broadcast_to(buffer, q3.shape)[k]:g} mL/s: neither"
-                f" may be negative, and q1 + q2 + q3 must exceed {least:.4g} mL/s, or the reactor runs empty"
+                f" may be negative, and q1 + q2 + q3 must exceed {least:.4g} mL/s, otherwise the reactor runs empty"
             )
         wa = (self.q1 * self.wa1 + buffer * self.wa2 + q3 * self.wa3) / flow
         wb = (self.q1 * self.wb1 + buffer * self.wb2 + q3 * self.wb3) / flow
         return flow, wa, wb
 
     def _hold(self, level: float, flow: float, step: float, steps: int) -> tuple[float, float]:
-        """Advance the level under a constant inflow; return it and the reactor volumes exchanged meanwhile (RK4)."""
+        """Integrate the level under a constant inflow by RK4; return it and the number of reactor volumes exchanged."""
         cv4, z, n, area = self.cv4, self.z, self.n, self.a1
         slope = step / area
         exchanged = 0.0

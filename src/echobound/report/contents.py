@@ -18,7 +18,7 @@ from echobound.runs.folder import RunFolder
 from echobound.runs.opening import episodes_of
 from echobound.runs.scoring import measured_outputs, outputs_of, scores_of
 from echobound.runs.verification import verification_of
-from echobound.scenario import Certificate, DistributionBand, Families, Gain, Generalisation, learning_curve
+from echobound.scenario import Certificate, DistributionBand, Families, Generalisation, learning_curve
 from echobound.scenario.ordering import Case
 from echobound.scores import Score, summary
 
@@ -105,6 +105,11 @@ class RunContents:
     def score(self) -> Score:
         """The score that selects."""
         return self.plan.measures[0]
+
+    @property
+    def how(self) -> str:
+        """What was scored, in words."""
+        return "free run" if self.plan.horizon is None else f"prediction {self.plan.horizon} samples ahead"
 
     @cached_property
     def responses(self) -> list[Response]:
@@ -227,26 +232,29 @@ class RunContents:
     def band(self) -> tuple[Array, Array] | None:
         """For each rank, limits for the share of all networks that do better, all at once.
 
-        None for very many, and for several families, which are no sample of one law.
+        None for very many networks, for several families (they are no sample of one law), and for a search that was
+        stopped at will (its number of networks depends on the scores, and the band does not allow for that).
         """
-        if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.families) > 1:
+        if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.families) > 1 or self.plan.at_will:
             return None
         scores = self.search["scores"][:, 0]
         band = DistributionBand.of(scores, beta=self.certificate.beta, direction=self.score.direction)
         return np.array(band.lower), np.array(band.upper)
 
     @cached_property
-    def learning(self) -> tuple[Array, Array, str] | None:
-        """Sizes of a search, the mean best score of each, and in words what more networks would gain."""
+    def learning(self) -> tuple[Array, Array] | None:
+        """Sizes of a search, and the mean best score of each."""
         count = len(self.search)
         if count < 2 or len(self.plan.families) > 1:
             return None
-        scores, score = self.search["scores"][:, 0], self.score
         sizes = np.unique(np.geomspace(1, count, 60).round().astype(int))
-        curve = learning_curve(scores, sizes, score.direction)
+        curve = learning_curve(self.search["scores"][:, 0], sizes, self.score.direction)
         finite = np.isfinite(curve)
-        gain = Gain.of(scores, score=score.name, direction=score.direction, unit=score.unit, horizon=self.plan.horizon)
-        return sizes[finite].astype(np.float64), curve[finite], gain.words
+        return sizes[finite].astype(np.float64), curve[finite]
+
+    def words_of(self, kind: str) -> str:
+        """What the certificate says in its statement of this kind; empty if it makes none."""
+        return next((one.words for one in self.certificate.statements if one.kind == kind), "")
 
 
 def _joined(signals: list[Signal]) -> Signal:

@@ -68,13 +68,12 @@ def outputs(run: RunContents) -> Section | None:
     """Measured and simulated outputs, with FIT and RMSE."""
     if not run.responses:
         return None
-    how = "free run" if run.plan.horizon is None else f"prediction {run.plan.horizon} samples ahead"
     return Section(
         "outputs",
         "The model against the data",
-        {"responses": run.responses, "how": how},
+        {"responses": run.responses},
         tuple(
-            responses_drawing(response, how, blocks=run.plan.blocks if response.role == "validation" else None)
+            responses_drawing(response, run.how, blocks=run.plan.blocks if response.role == "validation" else None)
             for response in run.responses
         ),
     )
@@ -159,7 +158,7 @@ def generalisation(run: RunContents) -> Section | None:
         "generalisation",
         "On new data",
         {"words": second.words, "not_stated": second.not_stated},
-        (errors, *(_episode(response, which, what) for which, response in run.episodes(second).items())),
+        (errors, *(_episode(response, which, what, run.how) for which, response in run.episodes(second).items())),
     )
 
 
@@ -171,8 +170,8 @@ def _errors(errors: Any) -> str:
     return said + (f"; diverged in {diverged}." if diverged else ".")
 
 
-def _episode(response: Response, which: str, what: str) -> Drawing:
-    drawing = responses_drawing(response, "free run", name=f"episode-{which}")
+def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
+    drawing = responses_drawing(response, how, name=f"episode-{which}")
     drawn = any(half is not None for half in response.band)
     return replace(
         drawing,
@@ -184,11 +183,12 @@ def _episode(response: Response, which: str, what: str) -> Drawing:
 
 def search(run: RunContents) -> Section:
     """The paper's sampling figure."""
-    count = len(run.search)
+    count, blocks = len(run.search), run.plan.blocks
+    data = "the validation data" if blocks is None else f"{blocks} blocks of the training data in turn"
     return Section(
         "search",
         "The search",
-        {"networks": count},
+        {"networks": count, "data": data},
         (_networks(run, "sampling", f"The {count} networks of the search", run.search, testing=False),),
     )
 
@@ -276,7 +276,7 @@ def learning(run: RunContents) -> Section | None:
     """Whether more networks would be worth their time."""
     if run.learning is None or len(run.learning[0]) < 2:
         return None
-    sizes, curve, words = run.learning
+    sizes, curve = run.learning
     label = run.label(run.score)
     drawing = Drawing(
         name="learning",
@@ -286,7 +286,7 @@ def learning(run: RunContents) -> Section | None:
         plot=lambda: plots.learning_plot(sizes, curve, label),
         figure=lambda title="": figures.learning_figure(sizes, curve, label, title=title),
     )
-    return Section("learning", "Is it worth training more?", {"words": words}, (drawing,))
+    return Section("learning", "Is it worth training more?", {"words": run.words_of("gain")}, (drawing,))
 
 
 def model(run: RunContents) -> Section | None:
@@ -310,7 +310,7 @@ def model(run: RunContents) -> Section | None:
 def effort(run: RunContents) -> Section:
     """Failures and timing."""
     rows = run.search
-    failed = rows[rows["status"] != 0]
+    failed = np.flatnonzero(rows["status"] != 0)  # numbers as in the certificate, family after family
     seconds = rows["seconds"]
     return Section(
         "effort",
@@ -318,13 +318,13 @@ def effort(run: RunContents) -> Section:
         {
             "networks": len(rows),
             "failures": len(failed),
-            "listed": [(int(row["index"]), int(row["order"])) for row in failed[:LISTED]],
+            "listed": [(int(number), int(rows["order"][number])) for number in failed[:LISTED]],
             "fresh": len(run.fresh),
             "fresh_failures": int((run.fresh["status"] != 0).sum()),
             "total": float(seconds.sum()),
             "median": float(np.median(seconds)),
             "slowest": float(seconds.max()),
-            "slowest_index": int(rows["index"][seconds.argmax()]),
+            "slowest_index": int(seconds.argmax()),
         },
     )
 

@@ -64,11 +64,11 @@ class Faults:
         """Report a fault; `why` is the sentence that is raised, if the values do not speak for themselves."""
         if not self.collect:
             raise DamagedFile(
-                self.folder / file, part or "content", why or f"{_shown(expected, 80)} follows, {_shown(found, 80)} is stated"
+                self.folder / file,
+                part or "content",
+                why or f"{_shown(expected, 80)} follows, {_shown(found, 80)} is stated",
             )
-        self.findings.append(
-            Finding(f"{file}, {part}" if part else file, _shown(expected, 300), _shown(found, 300))
-        )
+        self.findings.append(Finding(f"{file}, {part}" if part else file, _shown(expected, 300), _shown(found, 300)))
 
     def require(self, file: str, part: str, *, expected: Any, found: Any, why: str | None = None) -> None:
         """Report a fault unless two values are equal; true is not 1."""

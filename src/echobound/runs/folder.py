@@ -330,12 +330,17 @@ class RunFolder:
         parts = by_family(self.plan, rows)
         if not self.has("verification.json"):
             if len(rows):
-                self.faults.notes.append(f"{len(rows)} fresh networks are in the ledger, but no verification counts them")
+                self.faults.notes.append(
+                    f"{len(rows)} fresh networks are in the ledger, but no verification counts them"
+                )
             return rows[:0]
         stored = self.faults.attempt("verification.json", lambda: self.json("verification.json")) or {}
         count, most = stored.get("fresh"), min(len(part) for part in parts)
         if not isinstance(count, int) or not 0 <= count <= most:
-            expected, why = f"at most the {most} fresh rows of the ledger", f"{count}, but the ledger has {most} fresh rows"
+            expected, why = (
+                f"at most the {most} fresh rows of the ledger",
+                f"{count}, but the ledger has {most} fresh rows",
+            )
             self.faults.report("verification.json", "fresh", expected, count, why)
             count = most
         found = np.concatenate([part[:count] for part in parts])

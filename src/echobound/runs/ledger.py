@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Rows
-from echobound.runs.lock import lock
-from echobound.runs.progress import Progress
-from echobound.runs.provenance import Place
 from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest
 from echobound.kernels.base import Status, row_dtype
+from echobound.runs.lock import lock
+from echobound.runs.progress import Progress
+from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
 __all__ = ["Ledger", "look", "rows_digest"]
@@ -254,7 +254,10 @@ class Ledger:
         if indices is not None:
             where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with _said_plainly(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):  # one state of the table
+        with (
+            _said_plainly(self.path or "ledger", "table rows"),
+            self._transaction("DEFERRED"),
+        ):  # one state of the table
             [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family

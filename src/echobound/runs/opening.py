@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from echobound.arrays import Signal
-from echobound.runs.folder import RunFolder
 from echobound.data.experiments import records_digest
-from echobound.data.record import Record
 from echobound.data.overlap import require_distinct
+from echobound.data.record import Record
 from echobound.errors import DataError, InputError
 from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
+from echobound.runs.folder import RunFolder
 from echobound.scenario import Criterion, Generalisation, Optimism, Seen, Settled, blocks
 from echobound.scenario.episodes import finite
 from echobound.scores import Score, get_score, rmse
@@ -96,9 +95,7 @@ def generalisation_of(
     )
 
 
-def open_test_data(
-    folder: RunFolder, settled: Settled, records: Sequence[Record] | None = None
-) -> Generalisation:
+def open_test_data(folder: RunFolder, settled: Settled, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     own, certificate = folder.experiments.test, folder.certificate
     return generalisation_of(

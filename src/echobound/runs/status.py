@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from echobound.draws import SEARCH, VERIFICATION
+from echobound.errors import RunError
 from echobound.runs.ledger import look
 from echobound.runs.lock import holder
 from echobound.runs.progress import Progress
-from echobound.draws import SEARCH, VERIFICATION
-from echobound.errors import RunError
 
 __all__ = ["CampaignStatus", "status_of"]
 

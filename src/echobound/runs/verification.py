@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echobound.arrays import Scores
 from echobound.runs.folder import RunFolder
@@ -16,7 +15,6 @@ from echobound.scenario.ordering import Case, goodness
 from echobound.scenario.words import upward
 
 __all__ = ["verification_of"]
-
 
 
 def verification_of(folder: RunFolder) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import numpy as np
 from numba import njit
 
 from echobound.kernels.cpu.step import OPTIONS, dot
-from echobound.network.spectral_norm import CHECK_EVERY, SETTLED
+from echobound.network.spectral_norm import CHECK_EVERY, CONVERGED
 
 __all__ = ["spectral_norm"]
 
 
-@njit(**(OPTIONS | {"nogil": False}))  # too short to be worth giving the interpreter's lock away
+@njit(**(OPTIONS | {"nogil": False}))  # too short to be worth releasing the interpreter's lock
 def spectral_norm(values, columns):
     """Largest singular value; `columns` as in `Net`."""
     n = values.shape[1]
@@ -31,7 +31,7 @@ def spectral_norm(values, columns):
         diagonal[k] = alpha * alpha + beta * beta
         biggest = max(biggest, diagonal[k])
         k += 1
-        exhausted = alpha * alpha <= SETTLED * SETTLED * biggest
+        exhausted = alpha * alpha <= CONVERGED * CONVERGED * biggest
         if not exhausted:
             for i in range(n):
                 left[i] /= alpha
@@ -39,11 +39,11 @@ def spectral_norm(values, columns):
             for i in range(n):
                 right[i] = product[i] - alpha * right[i]
             beta = np.sqrt(dot(right, right, n))
-            exhausted = beta * beta <= SETTLED * SETTLED * biggest
+            exhausted = beta * beta <= CONVERGED * CONVERGED * biggest
         if exhausted or k % CHECK_EVERY == 0:
             before = top
             top = _largest(diagonal, beside, k, before)
-            if exhausted or top - before <= SETTLED * top:
+            if exhausted or top - before <= CONVERGED * top:
                 return np.sqrt(top)
         for i in range(n):
             right[i] /= beta
@@ -68,7 +68,7 @@ def _times(values, columns, x, out):
 
 @njit(**OPTIONS)
 def _times_transposed(values, columns, x, out):
-    """out[:n] = W' x; the second half of `out` is where a cyclic diagonal runs over."""
+    """out[:n] = W' x; a cyclic diagonal runs over into the second half of `out`."""
     slots, n = values.shape
     out[:] = 0.0
     if columns.shape[1] == 1 and n > 1:

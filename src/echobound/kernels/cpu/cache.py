@@ -1,7 +1,7 @@
 """Where compiled code is kept between processes.
 
-Numba compiles a function again when its own file changes, but not when one that it calls in another file does. So the
-cache lies in a folder named after all sources of this room: after any change it is a new one.
+Numba recompiles a function when its own file changes, but not when a function that it calls in another file does. So
+the cache is in a folder named after the content of all sources here: any change leads to a new folder.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NAME = "numba-"
 
 @contextmanager
 def cached_beside_sources() -> Iterator[None]:
-    """Keep code that is compiled by functions defined inside in the folder of these sources; others are removed.
+    """Cache the code of functions that are defined inside beside these sources, and remove what is outdated.
 
-    Where that folder cannot be written, Numba's own choice stands.
+    If the folder cannot be written, Numba chooses one.
     """
     sources = hashlib.sha256()
     for path in sorted(HERE.glob("*.py")):

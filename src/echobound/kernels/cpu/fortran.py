@@ -1,8 +1,8 @@
 """BLAS and LAPACK for compiled code: the routines of SciPy, called by address.
 
-Numba's own `np.linalg` copies its arguments, forms A'A by `dgemm` (twice the work of `dsyrk`) and raises where a
-factorisation fails. Here the routines get pointers, and say by `info` how it went. Addresses are arguments of the
-compiled functions, not constants in them, so that compiled code can be cached on disk.
+Numba's own `np.linalg` copies its arguments, forms A'A by `dgemm` (twice the work of `dsyrk`) and raises if a
+factorisation fails. Here the routines get pointers and report success in `info`. Addresses are arguments of the
+compiled functions rather than constants, so that compiled code can be cached on disk.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ def call(typingctx: Any, address: Any, pointers: Any) -> Any:
     return signature, codegen
 
 
-# Arguments that Fortran wants by pointer lie in these work arrays, which the caller owns: an array made inside would
-# be freed before the call, since only its address is used.
+# Arguments that Fortran takes by pointer are in these work arrays, which the caller owns: an array made inside would be
+# freed before the call, since only its address is used.
 #   ints: n, k, lda, info, ... as int32;  reals: alpha, beta;  flags: characters
 
 
 @njit(cache=True, nogil=True)
-def gram_update(addresses, ints, reals, flags, block, rows, gram):
-    """gram += block[:rows].T @ block[:rows], upper triangle in Fortran's eyes (the lower one in C's)."""
-    p = block.shape[1]
+def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
+    """gram += chunk[:rows].T @ chunk[:rows], upper triangle in Fortran's order (the lower one in C's)."""
+    p = chunk.shape[1]
     ints[0], ints[1], ints[2] = p, rows, p
     reals[0], reals[1] = 1.0, 1.0
     flags[0], flags[1] = ord("U"), ord("N")
     i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
     call(
         addresses[0],
-        (f, f + 1, i, i + 4, r, block.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
+        (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
     )
 
 

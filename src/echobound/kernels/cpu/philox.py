@@ -1,6 +1,6 @@
 """Philox4x64-10 and the arrays of a draw, bit for bit as `echobound.draws` and `echobound.network.reservoir`.
 
-These take microseconds, so they keep the interpreter's lock: giving it away and waiting for it again takes longer.
+These take microseconds, so they keep the interpreter's lock: releasing and acquiring it would take longer.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def symmetric(key, region, scale, out):
 @njit(cache=True)
 def units(key, region, out):
     """Fill `out` with numbers in [0, 1), from the words of one region of a draw."""
-    for block in range((out.size + 3) // 4):
-        c0, c1, c2, c3 = np.uint64(block + 1), np.uint64(region), np.uint64(0), np.uint64(0)
+    for group in range((out.size + 3) // 4):
+        c0, c1, c2, c3 = np.uint64(group + 1), np.uint64(region), np.uint64(0), np.uint64(0)
         k0, k1 = key[0], key[1]
         for _ in range(10):
             h0, l0, h1, l1 = _high(M0, c0), M0 * c0, _high(M1, c2), M1 * c2
             c0, c1, c2, c3 = h1 ^ c1 ^ k0, l1, h0 ^ c3 ^ k1, l0
             k0, k1 = k0 + W0, k1 + W1
-        at = 4 * block
+        at = 4 * group
         out[at] = (c0 >> DROP) * 2.0**-53
         if at + 1 < out.size:
             out[at + 1] = (c1 >> DROP) * 2.0**-53

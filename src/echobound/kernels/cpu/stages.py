@@ -14,7 +14,7 @@ __all__ = ["ReadoutInputs", "free_run", "gram", "predict", "regression_rows", "r
 
 
 class ReadoutInputs(NamedTuple):
-    """What the readout sees besides the state."""
+    """What the readout is applied to besides the state."""
 
     input_delays: int
     present_input: bool
@@ -23,42 +23,42 @@ class ReadoutInputs(NamedTuple):
 
 
 @njit(**OPTIONS, inline="always")
-def fill_tail(sees, u, y, y_before, k, out, row, start):
+def fill_tail(readout_inputs, u, y, y_before, k, out, row, start):
     """phi(k) without the state, to out[row, start:]: u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1."""
     at = start
-    for delay in range(1, sees.input_delays + 1):
+    for delay in range(1, readout_inputs.input_delays + 1):
         for j in range(u.shape[1]):
             out[row, at] = u[max(k - delay, 0), j]
             at += 1
-    if sees.present_input:
+    if readout_inputs.present_input:
         for j in range(u.shape[1]):
             out[row, at] = u[k, j]
             at += 1
-    for delay in range(1, sees.output_delays + 1):
+    for delay in range(1, readout_inputs.output_delays + 1):
         for j in range(y.shape[1]):
             out[row, at] = y[k - delay, j] if k >= delay else y_before[0, j]
             at += 1
-    if sees.constant:
+    if readout_inputs.constant:
         out[row, at] = 1.0
 
 
 @njit(**OPTIONS)
-def regression_rows(net, sees, u, fed, y, washout, start, block):
-    """Run on from time `start`, one row [phi(k), y(k)] for each k >= washout, until `block` is full.
+def regression_rows(net, readout_inputs, u, fed, y, washout, start, chunk):
+    """Continue from time `start`, with a row [phi(k), y(k)] for each k >= washout, until `chunk` is full.
 
     Returns the time reached and the number of rows.
     """
-    net, u, fed, y, block = bare_net(net), bare(u), bare(fed), bare(y), bare(block)
-    n, columns, x = net.bias.size, block.shape[1] - y.shape[1], net.x
+    net, u, fed, y, chunk = bare_net(net), bare(u), bare(fed), bare(y), bare(chunk)
+    n, columns, x = net.bias.size, chunk.shape[1] - y.shape[1], net.x
     k, row = start, 0
-    while k < u.shape[0] and row < block.shape[0]:
+    while k < u.shape[0] and row < chunk.shape[0]:
         if k >= washout:
             line = uint64(row)
             for i in range(uint64(n)):
-                block[line, i] = x[i]
-            fill_tail(sees, u, fed, fed, k, block, row, n)
+                chunk[line, i] = x[i]
+            fill_tail(readout_inputs, u, fed, fed, k, chunk, row, n)
             for j in range(y.shape[1]):
-                block[row, columns + j] = y[k, j]
+                chunk[row, columns + j] = y[k, j]
             row += 1
         advance(net, u, fed, k)
         k += 1
@@ -66,15 +66,15 @@ def regression_rows(net, sees, u, fed, y, washout, start, block):
 
 
 @njit(**OPTIONS)
-def gram(net, sees, u, fed, y, washout, padding, block, total, blas):
-    """total += [Phi, Y]'[Phi, Y] of a segment, accumulated over blocks of rows: Phi itself is never whole."""
+def gram(net, readout_inputs, u, fed, y, washout, padding, chunk, total, blas):
+    """total += [Phi, Y]'[Phi, Y] of a segment, accumulated over chunks of rows: Phi is never held as a whole."""
     addresses, ints, reals, flags = blas
     rest(net, u, fed, padding)
     k = 0
     while k < u.shape[0]:
-        k, rows = regression_rows(net, sees, u, fed, y, washout, k, block)
+        k, rows = regression_rows(net, readout_inputs, u, fed, y, washout, k, chunk)
         if rows > 0:
-            gram_update(addresses, ints, reals, flags, block, rows, total)
+            gram_update(addresses, ints, reals, flags, chunk, rows, total)
 
 
 @njit(**OPTIONS)
@@ -85,7 +85,7 @@ def ridge_readout(total, factor, ridge, weights, blas):
     trace = 0.0
     for i in range(p):
         trace += total[i, i]
-    factor[:] = total
+    factor[:] = total  # Cholesky overwrites it, and the next ridge needs the Gram matrix
     for i in range(p):
         factor[i, i] += ridge * trace / p
     if not cholesky(addresses, ints, flags, factor, p):
@@ -96,10 +96,10 @@ def ridge_readout(total, factor, ridge, weights, blas):
 
 
 @njit(**OPTIONS, inline="always")
-def output(net, sees, readouts, r, u, fed, y, k, tail):
+def output(net, readout_inputs, readouts, r, u, fed, y, k, tail):
     """fed(k) = W_out phi(k) for readout number r; return whether it is finite. y(0) stands for outputs before."""
     n = net.bias.size
-    fill_tail(sees, u, fed, y, k, tail, 0, 0)
+    fill_tail(readout_inputs, u, fed, y, k, tail, 0, 0)
     finite = True
     for o in range(readouts.shape[1]):
         value = row_dot(readouts, r, o, net.x, n)
@@ -111,13 +111,13 @@ def output(net, sees, readouts, r, u, fed, y, k, tail):
 
 
 @njit(**OPTIONS)
-def free_run(net, sees, readouts, u, y, washout, padding, out):
+def free_run(net, readout_inputs, readouts, u, y, washout, padding, out):
     """Outputs at k >= washout for each readout, the model's own output fed back."""
     net, readouts, u, y = bare_net(net), bare(readouts), bare(u), bare(y)
     rest(net, u, y, padding)
     for k in range(washout):
         advance(net, u, y, k)
-    start = net.x.copy()
+    start = net.x.copy()  # all readouts share the washout
     history, beside = np.empty(y.shape), np.empty((1, readouts.shape[2] - net.bias.size))
     fed, tail = bare(history), bare(beside)
     fed[:washout] = y[:washout]
@@ -125,14 +125,14 @@ def free_run(net, sees, readouts, u, y, washout, padding, out):
         net.x[:] = start
         fed[washout:] = np.nan
         for k in range(washout, u.shape[0]):
-            if not output(net, sees, readouts, r, u, fed, y, k, tail):
+            if not output(net, readout_inputs, readouts, r, u, fed, y, k, tail):
                 break  # diverged: the rest stays NaN
             advance(net, u, fed, k)
         out[r] = history[washout:]
 
 
 @njit(**OPTIONS)
-def predict(net, sees, readouts, u, y, washout, horizon, padding, out):
+def predict(net, readout_inputs, readouts, u, y, washout, horizon, padding, out):
     """Outputs at k >= washout for each readout, predicted from the measured outputs up to k - horizon."""
     tail = np.empty((1, readouts.shape[2] - net.bias.size))
     measured = net.x.copy()
@@ -145,9 +145,9 @@ def predict(net, sees, readouts, u, y, washout, horizon, padding, out):
             while reached < first:
                 advance(net, u, y, reached)
                 reached += 1
-            measured[:] = net.x
+            measured[:] = net.x  # from here each prediction branches off
             for k in range(first, end + 1):
-                output(net, sees, readouts, r, u, fed, y, k, tail)
+                output(net, readout_inputs, readouts, r, u, fed, y, k, tail)
                 if k < end:
                     advance(net, u, fed, k)
             out[r, end - washout] = fed[end]

@@ -1,7 +1,7 @@
 """One step of the state equation, for all units at once: loops that LLVM turns into vector instructions.
 
-Indices are unsigned and views are avoided inside: a signed index may be negative, which costs a test at each load, and
-a view costs two atomic operations on a reference count. Together that was half of the time at 50 states.
+Indices are unsigned and views are avoided: a signed index may be negative, which costs a test at each load, and a view
+costs two atomic operations on a reference count. Together they took half of the time at 50 states.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from llvmlite import ir
 from numba import carray, njit, types, uint64
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+
+from echobound.arrays import Columns, Matrix, Vector
 
 __all__ = ["OPTIONS", "Net", "advance", "bare", "bare_net", "dot", "rest", "row_dot", "tanh"]
 
 OPTIONS: dict[str, Any] = {
-    "cache": True,  # compiled once on a machine, not once a process
+    "cache": True,  # compiled once for each machine, not for each process
     "nogil": True,  # workers are threads
     "error_model": "numpy",  # a check for division by zero would keep LLVM from vectorising
     "fastmath": {"contract"},  # fused multiply-add, and nothing else: NaN and inf keep their meaning
@@ -28,15 +28,15 @@ OPTIONS: dict[str, Any] = {
 class Net(NamedTuple):
     """The arrays of one reservoir, units along the last axis so that all loads are contiguous."""
 
-    values: NDArray[np.float64]  # (slot, unit)
-    columns: NDArray[np.int64]  # (slot, unit), or (slot, 1): offsets of cyclic diagonals
-    W_u: NDArray[np.float64]  # (input, unit)
-    W_y: NDArray[np.float64]  # (output, unit)
-    bias: NDArray[np.float64]
-    leak: NDArray[np.float64]
+    values: Matrix  # (slot, unit)
+    columns: Columns  # (slot, unit), or (slot, 1): offsets of cyclic diagonals
+    W_u: Matrix  # (input, unit)
+    W_y: Matrix  # (output, unit)
+    bias: Vector
+    leak: Vector
     leaky: bool  # whether any leak rate differs from 1
-    x: NDArray[np.float64]  # the state twice in a row, so that a cyclic diagonal never wraps
-    work: NDArray[np.float64]
+    x: Vector  # the state twice in a row, so that a cyclic diagonal never wraps
+    work: Vector
 
 
 @intrinsic
@@ -146,8 +146,8 @@ def advance(net, u, y, k):
 def _drive_on_diagonals(net, u, y, k, n):
     """work = W_x x + W_u u(k) + W_y y(k) + b, three diagonals at a time.
 
-    More of them would need more checks for overlapping arrays than LLVM is ready to make, and then it does not
-    vectorise at all; the first one goes with the inputs, to spare one pass over `work`.
+    More of them would need more checks for overlapping arrays than LLVM is willing to insert, and then it does not
+    vectorise at all; the first one is added with the inputs, to save one pass over `work`.
     """
     x, work, values, offsets = net.x, net.work, net.values, net.columns
     slots, one, two, three = uint64(values.shape[0]), uint64(1), uint64(2), uint64(3)
@@ -170,7 +170,7 @@ def _drive_on_diagonals(net, u, y, k, n):
 
 @njit(**OPTIONS, inline="always")
 def _drive_scattered(net, u, y, k, n):
-    """work = W_x x + W_u u(k) + W_y y(k) + b for non-zeros anywhere: gathers, which no vector unit likes."""
+    """work = W_x x + W_u u(k) + W_y y(k) + b for non-zeros anywhere: gathers, which vector units do slowly."""
     x, work, values, columns = net.x, net.work, net.values, net.columns
     value, fed = u[k, 0], y[k, 0]
     for i in range(n):
@@ -205,7 +205,7 @@ def rest(net, u, y, steps):
 
 @njit(**(OPTIONS | {"fastmath": {"contract", "reassoc"}}))
 def dot(a, b, n):
-    """Inner product of the first n elements; `reassoc` lets it be summed in lanes."""
+    """Inner product of the first n elements; `reassoc` allows it to be summed in vector lanes."""
     total = 0.0
     for i in range(uint64(n)):
         total += a[i] * b[i]

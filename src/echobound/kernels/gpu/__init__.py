@@ -1,7 +1,7 @@
 """The GPU kernel: batches of networks, every stage one launch for all of them.
 
-The arithmetic is that of the reference kernel, in double precision. A batch holds networks that are spread over a
-thread block in the same way, as many as there is memory for; a few batches are in hand at once.
+The arithmetic is that of the reference kernel, in double precision. A batch holds networks with the same layout over a
+thread block, as many as fit into memory; a few batches are in progress at once. Only least squares is supported.
 """
 
 from __future__ import annotations
@@ -16,20 +16,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Rows
+from echobound.arrays import Mask, Matrix, Rows
 from echobound.draws import draw_keys
 from echobound.errors import InputError
-from echobound.kernels.base import Status, Trial, best_ridge, row_dtype
-from echobound.kernels.gpu.batch import Batch, FoldOnCard, Outcome, bytes_per_network, layout_of, require_order
+from echobound.kernels.base import Status, Trial, best_alternative, row_dtype
+from echobound.kernels.gpu.batch import (
+    Batch,
+    BatchResult,
+    FoldOnCard,
+    bytes_per_network,
+    layout_of,
+    require_order,
+    ridges_of,
+)
 from echobound.kernels.gpu.device import cupy, free_bytes, gpu_problem, lanes, require_gpu
 from echobound.kernels.problem import Problem
+from echobound.network.training import Trained
 
 __all__ = ["GPUKernel", "gpu_problem"]
 
 
-MOST = 4096  # networks of a batch: more are no faster
+MOST = 4096  # networks of a batch: larger ones are no faster
 
-_card = threading.Lock()  # one call at a time has the lanes
+_card = threading.Lock()  # the lanes serve one call at a time
 
 
 class GPUKernel:
@@ -42,8 +51,8 @@ class GPUKernel:
     """
 
     name = "gpu"
-    block = 1024
-    parallel = False
+    batch = 1024  # enough to fill a card
+    parallel = False  # there is one card: several workers would only wait for each other
 
     def __init__(self) -> None:
         require_gpu()
@@ -59,7 +68,7 @@ class GPUKernel:
             work = _Work(problem, numbers)
             rows["order"] = [hyper.order for hyper in work.hypers]
             for at, used, table, finite in work.tables():
-                best, each = best_ridge(problem, table), np.arange(len(at))
+                best, each = best_alternative(problem, table), np.arange(len(at))
                 rows["scores"][at], rows["ridge"][at] = table[each, best], used[each, best]
                 rows["status"][at] = np.where(finite[each, best], Status.OK, Status.DIVERGED)
         rows["seconds"] = (time.perf_counter() - begun) / max(len(rows), 1)
@@ -69,96 +78,99 @@ class GPUKernel:
         """Draw and train one network, and simulate it."""
         with _card:
             work = _Work(problem, np.array([index], dtype=np.int64))
-            [(_, outcome, used)] = work.outcomes(whole=True)
+            [(_, result, used)] = work.results(whole=True)
         columns = work.hypers[0].columns(problem.inputs, problem.outputs)
         return Trial(
-            hyper=work.hypers[0],
-            ridges=used[0].tolist(),
-            readouts=[readouts[0, :, :, :columns] for readouts in outcome.readouts],
-            outputs=[outputs[0] for outputs in outcome.outputs],
+            draw=problem.draw(index),
+            trained=[
+                [
+                    Trained(ridge, readout)
+                    for ridge, readout in zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True)
+                ]
+                for readouts in result.readouts
+            ],
+            outputs=[outputs[0] for outputs in result.outputs],
         )
 
 
-class _Brought:
-    """The data that are on the card: from block to block of a campaign they are the same."""
+class _DataOnCard:
+    """The data that are on the card: they stay there, since they are the same for all batches of a campaign."""
 
     def __init__(self) -> None:
         self._of: tuple[Any, ...] = ()
         self._folds: list[FoldOnCard] = []
 
     def folds(self, problem: Problem, kinds: tuple[str, ...]) -> list[FoldOnCard]:
-        """The folds of a problem, brought to the card if they are not there."""
+        """The folds of a problem, copied to the card if they are not there yet."""
         if self._of[:2] != (id(problem.records), id(problem.folds)) or self._of[2] != kinds:
             self._folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
             cupy().cuda.get_current_stream().synchronize()  # other streams will read them
-            # The records themselves are kept too: while they live, nothing else can have their identity.
+            # The records are kept too: while they exist, no other object can have their identity.
             self._of = (id(problem.records), id(problem.folds), kinds, problem.records, problem.folds)
         return self._folds
 
 
-_brought = _Brought()
+_data = _DataOnCard()
 
 
 class _Work:
     """The draws of one call, cut into batches."""
 
     def __init__(self, problem: Problem, indices: NDArray[np.int64]) -> None:
-        self.problem = problem
+        self.problem, self.ridges = problem, ridges_of(problem)
         self.keys = draw_keys(problem.seed, problem.stream, problem.family, indices.tolist())
-        self.hypers = problem.law.settle_all(self.keys)
+        self.hypers = problem.law.draw_all(self.keys)
         diagonals = problem.law.pattern == "diagonals"
         for order in {hyper.order for hyper in self.hypers}:
             require_order(order, problem.horizon, problem.outputs, diagonals)
-        self.folds = _brought.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
+        self.folds = _data.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
 
-    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, NDArray[np.bool_]]]:
+    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, Mask]]:
         """For each batch: which draws, ridges used, scores ``(draw, ridge, score)``, finite."""
         fast = all(score.of_rms is not None for score in self.problem.scores)
-        for at, outcome, used in self.outcomes(whole=not fast):
-            finite = np.all([np.isfinite(rms).all(axis=-1) for rms in outcome.rms], axis=0)
-            table = np.mean([self._scores(fold, outcome, fast) for fold in range(len(self.folds))], axis=0)
+        for at, result, used in self.results(whole=not fast):
+            finite = np.all([np.isfinite(rms).all(axis=-1) for rms in result.rms], axis=0)
+            table = np.mean([self._scores(fold, result, fast) for fold in range(len(self.folds))], axis=0)
             yield at, used, table, finite
 
-    def _scores(self, fold: int, outcome: Outcome, fast: bool) -> Matrix:
+    def _scores(self, fold: int, result: BatchResult, fast: bool) -> Matrix:
         """Scores (draw, ridge, score) on one fold."""
         measured, scores = self.problem.measured[fold], self.problem.scores
         if fast:
             columns = []
             for score in scores:
                 assert score.of_rms is not None
-                value = score.of_rms(measured, outcome.rms[fold])
+                value = score.of_rms(measured, result.rms[fold])
                 columns.append(np.where(np.isnan(value), score.worst, value))
             return np.stack(columns, axis=-1)
-        return np.array(
-            [[[score(measured, one) for score in scores] for one in draw] for draw in outcome.outputs[fold]]
-        )
+        return np.array([[[score(measured, one) for score in scores] for one in draw] for draw in result.outputs[fold]])
 
-    def outcomes(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], Outcome, Matrix]]:
-        """For each batch: which draws, what came out, and the ridges used; failed Cholesky factors are replaced."""
-        ridges = self.problem.law.ridges
+    def results(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], BatchResult, Matrix]]:
+        """For each batch: which draws, their results, the ridges used; the minimum norm replaces a failed Cholesky."""
+        ridges = self.ridges
         everything = np.arange(len(self.hypers))
         if not any(ridges):
-            for at, outcome in self._run(everything, whole, minimum_norm=True):
-                yield at, Outcome(*(self._repeated(parts) for parts in outcome)), np.zeros((len(at), len(ridges)))
+            for at, result in self._run(everything, whole, minimum_norm=True):
+                yield at, BatchResult(*(self._repeated(parts) for parts in result)), np.zeros((len(at), len(ridges)))
             return
         ended = list(self._run(everything, whole, minimum_norm=False))
-        failed = [at[np.any(outcome.failed, axis=(0, 2))] for at, outcome in ended]
+        failed = [at[np.any(result.failed, axis=(0, 2))] for at, result in ended]
         instead = list(self._run(np.sort(np.concatenate([*failed, everything[:0]])), whole, minimum_norm=True))
-        for at, outcome in ended:
+        for at, result in ended:
             for some, other in instead:
-                _replace(at, outcome, some, other)
-            yield at, outcome, np.where(np.any(outcome.failed, axis=0), 0.0, np.array(ridges))
+                _replace(at, result, some, other)
+            yield at, result, np.where(np.any(result.failed, axis=0), 0.0, np.array(ridges))
 
     def _repeated(self, parts: list[Any]) -> list[Any]:
         """The one minimum-norm solution, for every ridge of a law in which all of them are zero."""
-        return [np.repeat(part, len(self.problem.law.ridges), axis=1) for part in parts]
+        return [np.repeat(part, len(self.ridges), axis=1) for part in parts]
 
     def _run(
         self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool
-    ) -> Iterator[tuple[NDArray[np.intp], Outcome]]:
-        """Batches through the card, one in hand on each lane."""
+    ) -> Iterator[tuple[NDArray[np.intp], BatchResult]]:
+        """Send batches through the card, one in progress on each lane."""
         pending: deque[tuple[NDArray[np.intp], Batch]] = deque()
-        ridges = 1 if minimum_norm else len(self.problem.law.ridges)
+        ridges = 1 if minimum_norm else len(self.ridges)
         for at, lane in zip(self._cut(chosen, ridges), cycle(lanes())):
             if len(pending) == len(lanes()):
                 yield _collected(*pending.popleft(), whole)
@@ -171,7 +183,7 @@ class _Work:
             yield _collected(*pending.popleft(), whole)
 
     def _cut(self, chosen: NDArray[np.intp], ridges: int) -> Iterator[NDArray[np.intp]]:
-        """Draws of one layout, as many as there is memory for."""
+        """Draws of one layout, as many as fit into memory."""
         orders, which = np.unique([self.hypers[i].order for i in chosen], return_inverse=True)
         layouts = [layout_of(int(order)) for order in orders]
         room = free_bytes()
@@ -188,19 +200,19 @@ class _Work:
             yield from (mine[start : start + size] for start in range(0, len(mine), size))
 
 
-def _collected(at: NDArray[np.intp], batch: Batch, whole: bool) -> tuple[NDArray[np.intp], Outcome]:
+def _collected(at: NDArray[np.intp], batch: Batch, whole: bool) -> tuple[NDArray[np.intp], BatchResult]:
     with batch.lane.stream:
         return at, batch.collect(whole)
 
 
-def _replace(at: NDArray[np.intp], outcome: Outcome, some: NDArray[np.intp], instead: Outcome) -> None:
+def _replace(at: NDArray[np.intp], result: BatchResult, some: NDArray[np.intp], instead: BatchResult) -> None:
     """Put minimum-norm results where Cholesky failed."""
     _, rows, others = np.intersect1d(at, some, return_indices=True)
-    for fold, failed in enumerate(outcome.failed):
+    for fold, failed in enumerate(result.failed):
         for row, other in zip(rows, others, strict=True):
             where = failed[row]
-            outcome.rms[fold][row, where] = instead.rms[fold][other]
-            if outcome.outputs:
+            result.rms[fold][row, where] = instead.rms[fold][other]
+            if result.outputs:
                 width = instead.readouts[fold].shape[-1]
-                outcome.outputs[fold][row, where] = instead.outputs[fold][other]
-                outcome.readouts[fold][row, where, :, :width] = instead.readouts[fold][other]
+                result.outputs[fold][row, where] = instead.outputs[fold][other]
+                result.readouts[fold][row, where, :, :width] = instead.readouts[fold][other]

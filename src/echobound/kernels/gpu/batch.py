@@ -1,6 +1,7 @@
-"""A batch: networks that go through all stages together, without a word to the host in between.
+"""A batch: networks that go through all stages together, without synchronising with the host in between.
 
-Everything here only starts work on the current stream; `Batch.collect` waits for it.
+Everything here only starts work on the current stream; `Batch.collect` waits for it. The module is long because a batch
+is one sequence of launches that share the same arrays, with every argument of a CUDA kernel on a line of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Words
+from echobound.arrays import Mask, Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
-from echobound.network.law import Hyperparameters
+from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import leak_rates
+from echobound.network.training import LeastSquares
 
-__all__ = ["Batch", "FoldOnCard", "Layout", "Outcome", "bytes_per_network", "layout_of", "require_order"]
+__all__ = [
+    "Batch",
+    "BatchResult",
+    "FoldOnCard",
+    "Layout",
+    "bytes_per_network",
+    "layout_of",
+    "require_order",
+    "ridges_of",
+]
 
 
-ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not depend on the card
+ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 RESIDENT = {
     1: 768,
@@ -34,7 +45,7 @@ TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
 
 
 def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
-    """Values of each network, ``(value, network)``; of a law that leaves nothing to chance, computed once."""
+    """Values of each network, ``(value, network)``; computed once if the law leaves nothing to chance."""
     if len({id(hyper) for hyper in hypers}) == 1:
         return np.repeat(np.array([of(hypers[0])], dtype=kind).T, len(hypers), axis=1)
     return np.ascontiguousarray(np.array([of(hyper) for hyper in hypers], dtype=kind).T)
@@ -56,6 +67,14 @@ def layout_of(order: int) -> Layout:
 def tile_of(size: int) -> int:
     """Side of the tiles in which a Gram matrix of this size is computed."""
     return next((tile for tile in TILES if size <= tile), TILES[-1])
+
+
+def ridges_of(problem: Problem) -> tuple[float, ...]:
+    """The ridges of a law that is trained by least squares; the CUDA sources know no other training."""
+    training = problem.law.training
+    if type(training) is not LeastSquares:
+        raise InputError(f"the GPU kernel trains by least squares only, not by {training.kind}: use --device cpu")
+    return training.ridges
 
 
 def require_order(order: int, horizon: int | None, outputs: int, diagonals: bool) -> None:
@@ -89,7 +108,7 @@ class FoldOnCard:
 
     @classmethod
     def load(cls, problem: Problem, number: int, kinds: tuple[str, ...]) -> FoldOnCard:
-        """Bring fold `number` to the card."""
+        """Copy fold `number` to the card."""
         cp, fold = cupy(), problem.folds[number]
         data = [problem.scaled(number, kind) for kind in kinds]
         return cls(
@@ -124,11 +143,11 @@ def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> 
     return 8 * (rows * width + matrices + arrays + readouts + (fed + ridges * scored) * problem.outputs)
 
 
-class Outcome(NamedTuple):
-    """What a batch leaves, for each fold; the last two on request only."""
+class BatchResult(NamedTuple):
+    """The results of a batch for each fold; the last two on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
-    failed: list[NDArray[np.bool_]]  # (network, ridge)
+    failed: list[Mask]  # (network, ridge)
     outputs: list[Matrix]  # (network, ridge, time, output), in the data's own units
     readouts: list[Matrix]  # (network, ridge, output, column)
 
@@ -148,7 +167,7 @@ class Batch:
         self.problem, self.folds, self.hypers = problem, folds, hypers
         self.lane, self.minimum_norm = lane, minimum_norm
         self.count, self.layout = len(hypers), layout_of(hypers[0].order)
-        self.ridges = (0.0,) if minimum_norm else problem.law.ridges
+        self.ridges = (0.0,) if minimum_norm else ridges_of(problem)
         cp, nu, ny = cupy(), problem.inputs, problem.outputs
         whole = _each(
             hypers,
@@ -169,7 +188,7 @@ class Batch:
         self.most_tail = int((whole[1] - whole[0]).max())
         self._sizes = whole[1]
         self.keys, on_card = cp.asarray(keys), cp.asarray(whole)
-        self.orders, self.sizes, self.u_of, self.sees = on_card[0], on_card[1], on_card[2], on_card[3:]
+        self.orders, self.sizes, self.u_of, self.readout_inputs = on_card[0], on_card[1], on_card[2], on_card[3:]
         real = _each(
             hypers,
             lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak, np.sqrt(3.0) * h.training_noise),
@@ -202,11 +221,11 @@ class Batch:
             outputs, rms = self._simulate(number, fold, readouts)
             self._results.append((rms, failed, outputs, readouts))
 
-    def collect(self, whole: bool = False) -> Outcome:
-        """Wait, and bring what is wanted to the host."""
+    def collect(self, whole: bool = False) -> BatchResult:
+        """Wait, and copy what is wanted to the host."""
         cp = cupy()
         rms, failed, outputs, readouts = zip(*self._results, strict=True)
-        return Outcome(
+        return BatchResult(
             rms=[cp.asnumpy(one) for one in rms],
             failed=[cp.asnumpy(one).astype(bool) for one in failed],
             outputs=[cp.asnumpy(one) for one in outputs] if whole else [],
@@ -362,7 +381,7 @@ class Batch:
             (blocks, self.count),
             256,
             self.orders,
-            self.sees,
+            self.readout_inputs,
             fold.u,
             fed,
             fold.y,
@@ -427,7 +446,7 @@ class Batch:
         for segment, start in fold.scored:
             arguments = (
                 *self.net,
-                self.sees,
+                self.readout_inputs,
                 readouts,
                 np.int32(readouts.shape[3]),
                 np.int32(ridges),

@@ -1,4 +1,4 @@
-"""The card: whether there is one, what it can hold, and the CUDA sources compiled for it."""
+"""The card: whether there is one, how much it can hold, and the CUDA sources compiled for it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from echobound.errors import InputError, MissingExtra
-from echobound.network.spectral_norm import CHECK_EVERY, SETTLED
+from echobound.network.spectral_norm import CHECK_EVERY, CONVERGED
 
 __all__ = ["Lane", "compiled", "cupy", "free_bytes", "gpu_problem", "lanes", "launch", "require_gpu", "shared_bytes"]
 
 SOURCES = Path(__file__).parent / "cuda"
 CAPABILITY = (8, 0)  # the first cards with a matrix unit for double precision
-LANES = 4  # batches in hand at once
+LANES = 4  # batches in progress at once
 SHARE = 0.85  # of the free memory: the driver and other programs need some
 
 
@@ -57,7 +57,7 @@ def gpu_problem() -> str:
 
 
 def require_gpu() -> None:
-    """Refuse to go on without a usable GPU."""
+    """Refuse to continue without a usable GPU."""
     if gpu_problem():
         raise InputError(f"--device gpu asks for a GPU, but {gpu_problem()}")
 
@@ -71,7 +71,7 @@ def compiled(*sources: str, **sizes: int) -> Any:
     """The kernels of some sources, compiled for these sizes; CuPy keeps the code on disk from process to process."""
     code = "\n".join((SOURCES / f"{name}.cu").read_text() for name in ("common", *sources))
     options = [f"-D{name}={value}" for name, value in sizes.items()]
-    options += [f"-DSETTLED={SETTLED}", f"-DCHECK_EVERY={CHECK_EVERY}", "-std=c++17"]
+    options += [f"-DSETTLED={CONVERGED}", f"-DCHECK_EVERY={CHECK_EVERY}", "-std=c++17"]
     return cupy().RawModule(code=code, options=tuple(options))
 
 
@@ -85,7 +85,7 @@ def _function(module: Any, name: str, shared: int) -> Any:
 
 def launch(module: Any, name: str, grid: tuple[int, ...], threads: int, *arguments: Any, shared: int = 0) -> None:
     """Start a kernel on the current stream."""
-    most = (shared + 8191) // 8192 * 8192  # few different limits, so that functions are looked up, not set again
+    most = (shared + 8191) // 8192 * 8192  # few different limits, so that functions are found in the cache
     _function(module, name, min(most, shared_bytes()) if shared > 48 * 1024 else 0)(
         grid, (threads,), arguments, shared_mem=shared
     )
@@ -99,14 +99,14 @@ def shared_bytes() -> int:
 
 
 class Lane:
-    """A stream, and memory that stays with it from batch to batch: taking it anew each time costs milliseconds."""
+    """A stream, and memory that it keeps from batch to batch: allocating it each time would cost milliseconds."""
 
     def __init__(self) -> None:
         self.stream = cupy().cuda.Stream(non_blocking=True)
         self._kept: dict[str, Any] = {}
 
     def array(self, name: str, shape: tuple[int, ...]) -> Any:
-        """An array of doubles with any content; the same name gives the same memory, grown where it must be."""
+        """An array of doubles with any content; the same name gives the same memory, which grows if needed."""
         size = math.prod(shape)
         if name not in self._kept or self._kept[name].size < size:
             self._kept.pop(name, None)

@@ -1,4 +1,5 @@
-// Spectral norm by Golub-Kahan bidiagonalisation: the algorithm of echobound.network.norm. SETTLED and CHECK_EVERY are its.
+// Spectral norm by Golub-Kahan bidiagonalisation: the algorithm of echobound.network.spectral_norm, with its
+// limits: SETTLED is CONVERGED there.
 
 #define MOST_STEPS 2048
 #define FIXED 0x1p56  // |product| <= 1 and a sum of them <= sqrt(n): fixed-point numbers whose sum has no order
