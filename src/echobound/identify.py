@@ -131,8 +131,8 @@ def identify(
     >>> result.certificate.networks, len(result.table)
     (31, 31)
     """
-    how, asked = split_settings(dict(settings))
-    computing = replace(computing or Computing(), **how)
+    asked, how = split_settings(settings)
+    computing = Computing.of(computing, how)
     plan = replace((plan or Plan()).asked(), **asked)
 
     # Everything is settled before the first draw.

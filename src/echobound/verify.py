@@ -42,7 +42,7 @@ def verify(
         What was drawn, for a run that does not store it (`CertifiedSearch.candidates_`); made from the run if not
         given.
     computing
-        How to compute; its fields may also be given as keywords (``workers=``, ``kernel=``, ``engine=``).
+        How to compute; its fields may also be given as keywords, which take precedence (``workers=``, ``kernel=``, ``engine=``).
     on_progress
         Called after each batch of networks.
 
@@ -64,7 +64,7 @@ def verify(
     """
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
-    folder, how = RunFolder(run), Computing(**settings) if computing is None else computing
+    folder, how = RunFolder(run), Computing.of(computing, settings)
     _ = folder.plan  # says that this is no run folder, before anything is locked
     with folder.writing() as ledger, how.open_engine() as engine:
         direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run

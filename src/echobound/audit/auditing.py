@@ -79,7 +79,7 @@ def audit(
     if seed is not None and (not isinstance(seed, int) or seed < 0):
         raise InputError(f"the seed must be a whole number from 0 on, got {seed!r}")
     faults = Faults(Path(run), collect=True)
-    folder, how = RunFolder(run, faults), Computing(**settings) if computing is None else computing
+    folder, how = RunFolder(run, faults), Computing.of(computing, settings)
     if not folder.has("plan.json"):
         _ = RunFolder(run).plan  # says that this is no run folder
     if not folder.has("certificate.json"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -452,7 +452,7 @@ class RunFolder:
         for name in wanted:
             # A file that is missing is a finding by its digest alone.
             there = self.has(f"{name}.npz") or not self.faults.collect
-            model = self.faults.attempt(f"{name}.npz", lambda name=name: getattr(self, f"_{name}")) if there else None
+            model = self.faults.attempt(f"{name}.npz", partial(getattr, self, f"_{name}")) if there else None
             found[name] = model.digest if model else f"that of a {name}.npz"
         return found
 
