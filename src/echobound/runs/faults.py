@@ -51,7 +51,7 @@ class Faults:
     Traceback (most recent call last):
         ...
     echobound.errors.DamagedFile: run/plan.json is damaged or was changed (seed: 0 follows, 1 is stated): restore it
-    from a copy or make the run again
+    from a copy or repeat the run
     """
 
     def __init__(self, folder: Path, *, collect: bool = False) -> None:

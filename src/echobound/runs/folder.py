@@ -96,7 +96,7 @@ class RunFolder:
         self.stored = True  # False for a run that is kept in memory alone
         self.outputs: dict[str, list[Signal]] = {}  # by model, on the scored samples of each fold, where at hand
         self._ledger: Ledger | None = None
-        self._responses: dict[str, dict[str, list[tuple[Signal, Signal]]]] = {}
+        self._responses: dict[str, dict[str, tuple[Signal, Signal]]] = {}
         self._unusable: set[str] = set()
 
     # Writing -------------------------------------------------------------------------------------------------------
@@ -389,14 +389,18 @@ class RunFolder:
             return {}
         return {"model": self.model} | ({} if self.committee is None else {"committee": self.committee})
 
-    def respond(self, role: str, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
-        """Measured and simulated outputs of each record, by model; computed once for each role."""
-        if role not in self._responses:
-            self._responses[role] = {
-                name: respond(model, records, self.plan.horizon, dynamics=compiled_dynamics())
-                for name, model in self.models.items()
-            }
-        return self._responses[role]
+    def respond(self, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
+        """Measured and simulated outputs of each record, by model; no model runs over the same record twice."""
+        found: dict[str, list[tuple[Signal, Signal]]] = {name: [] for name in self.models}
+        for record in records:
+            key = records_digest([record])  # a record read from a file again is still the same record
+            if key not in self._responses:
+                fast, horizon = compiled_dynamics(), self.plan.horizon
+                runs = {name: respond(model, [record], horizon, dynamics=fast) for name, model in self.models.items()}
+                self._responses[key] = {name: pair for name, [pair] in runs.items()}
+            for name, pair in self._responses[key].items():
+                found[name].append(pair)
+        return found
 
     @_part("certificate.json")
     def stated(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Model = EchoStateNetwork | Committee
+Pairs = Sequence[tuple[Signal, Signal]]  # measured and simulated outputs of each record
 
 
 def generalisation_of(
@@ -42,7 +43,7 @@ def generalisation_of(
     score: str | Score,
     picked: float | None,
     horizon: int | None = None,
-    pairs: Mapping[str, Sequence[tuple[Signal, Signal]]] | None = None,
+    run: Callable[[Sequence[Record]], Mapping[str, Pairs]] | None = None,
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
@@ -60,8 +61,8 @@ def generalisation_of(
         By which score the network was picked, and what it scored on validation data.
     horizon
         None for free runs; k for predictions k samples ahead.
-    pairs
-        Measured and simulated outputs of each test record by model, if the models were run before.
+    run
+        Runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if not given.
 
     Examples
     --------
@@ -74,9 +75,11 @@ def generalisation_of(
     """
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
-    if pairs is None or settled.blocks is not None:
+    if run is None:
         fast = compiled_dynamics()
-        pairs = {name: respond(one, episodes, horizon, dynamics=fast) for name, one in models.items()}
+        pairs: Mapping[str, Pairs] = {n: respond(one, episodes, horizon, dynamics=fast) for n, one in models.items()}
+    else:
+        pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
     return Generalisation(
         settled=settled,
@@ -84,7 +87,7 @@ def generalisation_of(
         outputs=model.output_names,
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
-        seen={name: _seen(each, settled.criterion) for name, each in pairs.items()},
+        seen={name: _errors_of(each, settled.criterion) for name, each in pairs.items()},
         optimism=Optimism.of(
             np.nan if picked is None else picked,
             score(measured, simulated),
@@ -97,21 +100,21 @@ def generalisation_of(
 
 def open_test_data(folder: RunFolder, settled: Settled, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
-    own, certificate = folder.experiments.test, folder.certificate
+    certificate = folder.certificate
     return generalisation_of(
         models_of(folder),
         folder.experiments.training,
-        own if records is None else records,
+        folder.experiments.test if records is None else records,
         settled,
         score=folder.plan.measures[0],
         picked=certificate.threshold,
         horizon=certificate.horizon,
-        pairs=folder.respond("test", own) if records is None else None,
+        run=folder.respond,
     )
 
 
-def _seen(pairs: Sequence[tuple[Signal, Signal]], criterion: Criterion | None) -> Seen:
-    """What is seen of a model, from measured and simulated outputs of each episode."""
+def _errors_of(pairs: Pairs, criterion: Criterion | None) -> Seen:
+    """Errors of a model in each episode, and its scores where a criterion asks for them."""
     with np.errstate(invalid="ignore"):
         peaks = [np.abs(measured - simulated).max(axis=0) for measured, simulated in pairs]
     score = None if criterion is None else get_score(criterion.score)
