@@ -300,6 +300,7 @@ class SettledPlan(Plan):
     def asked(self) -> Plan:
         """The plan that settles to this one on the same data."""
         values = {f.name: getattr(self, f.name) for f in fields(Plan)}
+        values["blocks"] = self.blocks or 0  # 0: without validation data, the end is held out again
         if self.stop is not None and self.stop.by_ranks:  # patience finds the number itself
             values["networks"] = None
         return Plan(**values | {"scores": self.measures})
