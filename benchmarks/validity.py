@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import kstwo
 
 from echobound import identify, ph_experiment
-from echobound.scenario import Anytime, DistributionBand, Horizon, Mixture, epsilon_exact, kolmogorov_width
+from echobound.scenario import Anytime, Between, DistributionBand, Mixture, epsilon_exact
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -51,9 +52,9 @@ def figure(path: Path) -> None:
     drawing = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = drawing.subplots(1, 2)
     scores = identify(*ph_experiment(), law="paper", order=50, networks=315).table["scores"][:, 0]
-    score, lower, upper = DistributionBand.of(scores, beta=BETA).curves(scores)
+    score, band = np.sort(scores)[::-1], DistributionBand.of(scores, beta=BETA)
     share = np.arange(1, len(score) + 1) / len(score)
-    width = kolmogorov_width(len(score), BETA)
+    width = kstwo.isf(BETA, len(score))
     left.fill_between(
         score,
         np.maximum(share - width, 1e-5),
@@ -62,15 +63,15 @@ def figure(path: Path) -> None:
         step="mid",
         label="constant width (Kolmogorov)",
     )
-    left.fill_between(score, lower, upper, color="#1f5fa8", alpha=0.35, step="mid", label="equal local level")
+    left.fill_between(score, band.lower, band.upper, color="#1f5fa8", alpha=0.35, step="mid", label="equal local level")
     left.plot(score, share, color="#1f5fa8", lw=1.0, drawstyle="steps-mid", label="315 networks")
     left.set(yscale="log", ylim=(1e-4, 1.3), xlim=(np.quantile(scores, 0.02), score[0] + 0.05))
     left.set(xlabel="FIT (%)", ylabel="share of networks that are better")
     left.set_title("95 % bands, order 50 on the pH plant", loc="left", fontsize=10)
     left.legend(frameon=False, fontsize=8)
     n = np.unique(np.geomspace(100, 10_000, 200).astype(int))
-    styles = {"horizon": "-", "anytime": "--", "mixture": ":"}
-    for rule in (Horizon(beta=BETA, first=100, last=10_000), Anytime(beta=BETA), Mixture(beta=BETA)):
+    styles = {"between": "-", "anytime": "--", "mixture": ":"}
+    for rule in (Between(beta=BETA, first=100, last=10_000), Anytime(beta=BETA), Mixture(beta=BETA)):
         right.plot(n, [rule.epsilon(int(k)) for k in n], styles[rule.kind], color="#1f5fa8", label=rule.kind)
     fixed = [epsilon_exact(int(k), BETA) for k in n]
     right.plot(n, fixed, color="#c0392b", label="n settled beforehand, or patience")

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from pathlib import Path
+import json
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
-ROOT = Path(__file__).parents[1]
-SCHEMA = "src/echobound/scenario/certificate.schema.json"
+from echobound.scenario import schema
 
 PYTHON = {
     "python": (
@@ -45,17 +43,12 @@ PYTHON = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages, and the schema that JSON.md links to."""
+    """Add the generated pages, and the schema of certificates."""
     files.append(File.generated(config, "reference/command-line.md", content=command_line()))
     for page, content in python_pages().items():
         files.append(File.generated(config, f"reference/{page}.md", content=content))
-    files.append(File.generated(config, Path(SCHEMA).name, abs_src_path=str(ROOT / SCHEMA)))
+    files.append(File.generated(config, "certificate.schema.json", content=json.dumps(schema(), indent=2)))
     return files
-
-
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """In the repository JSON.md links to the schema in its room; on the site the schema lies beside it."""
-    return markdown.replace(f"../{SCHEMA}", Path(SCHEMA).name) if page.file.src_uri == "JSON.md" else markdown
 
 
 def python_pages() -> dict[str, str]:

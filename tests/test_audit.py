@@ -30,7 +30,7 @@ from echobound.runs.folder import RunFolder
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.opening import generalisation_of
 from echobound.scenario import Generalisation
-from echobound.scenario.statement import digest_of as certificate_digest
+from echobound.typed import digest_of as certificate_digest
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 6, "networks": 40, "beta": 1e-3, "washout": 60, "committee": 4}

@@ -57,7 +57,7 @@ def test_what_is_certified(families):
     assert certificate.winner == int(np.argmax(scores))
     assert certificate.threshold == scores.max()
     assert certificate.epsilon_exact == pytest.approx(1 - 0.01 ** (1 / EACH), rel=1e-12)
-    assert "whichever of the 3 families (order 5, order 9, order 14)" in certificate.statement
+    assert "any of the 3 families (order 5, order 9, order 14)" in certificate.statement
     assert [family["name"] for family in certificate.families] == ["order 5", "order 9", "order 14"]
     assert [family["law"]["order"] for family in certificate.families] == list(ORDERS)
     assert certificate.family_name(certificate.winner) == f"order {result.model.order}"
@@ -154,7 +154,7 @@ def test_divergence_is_limited_for_whichever_family():
     limits = [scipy.stats.beta.ppf(1 - 0.01, f + 1, n - f) for f, n in ((2, 40), (1, 30))]
     assert certificate.worst.divergence_bound == pytest.approx(max(limits), rel=1e-9)
     assert [family["failures"] for family in certificate.families] == [2, 1]
-    assert "of whichever of the 2 families (a, b) diverges" in certificate.worst.statement
+    assert "from any of the 2 families (a, b) diverges" in certificate.worst.statement
     certificate.check(scores)
     with pytest.raises(DamagedFile, match="winner"):
         certificate.check(np.roll(scores, 40))
@@ -223,7 +223,7 @@ def test_the_audit_finds_forged_rows_of_any_family(copy):
     ],
 )
 def test_forged_certificates_are_found(copy, change):
-    from echobound.scenario.statement import digest_of
+    from echobound.typed import digest_of
 
     path = copy / "certificate.json"
     content = json.loads(path.read_text())

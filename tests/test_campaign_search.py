@@ -27,11 +27,11 @@ from echobound.scenario import (
     Patience,
     Removal,
     Stopped,
-    networks_joint,
+    any_of,
+    certify,
     schema,
 )
-from echobound.scenario.certificate import certify
-from echobound.scenario.statement import digest_of
+from echobound.typed import digest_of
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 8, "epsilon": 0.2, "beta": 1e-2, "washout": 60, "committee": 0}
@@ -133,7 +133,7 @@ def test_another_rule_is_another_plan(patient, ph_records):
 
 
 @pytest.mark.parametrize(
-    ("stop", "networks"), [("anytime:10", 39), ("horizon:10,1000", 38), ("mixture", 38), ("looks:20,60", 60)]
+    ("stop", "networks"), [("anytime:10", 39), ("between:10,1000", 38), ("mixture", 38), ("looks:20,60", 60)]
 )
 def test_rules_for_stopping_at_will_go_on_until_they_certify_epsilon(ph_records, many, stop, networks):
     certificate = identify(*ph_records, **SMALL, stop=stop).certificate
@@ -257,7 +257,7 @@ def test_a_single_network_is_certified_all_the_same(ph_records):
         ({"stop": "anytime", "discarded": 2}, "leave out one of the two"),
         ({"stop": "anytime", "networks": 50, "epsilon": None}, "50 networks certify nothing"),
         ({"stop": "anytime:10", "networks": 20}, "20 networks certify epsilon="),
-        ({"stop": "horizon:10,20"}, "never certifies"),
+        ({"stop": "between:10,20"}, "never certifies"),
         ({"discarded": -1}, "not negative"),
         ({"stop": "anytime", "joint": True}, "leave out one of the two"),
         ({"target": float("nan")}, "a target is a finite number, got nan"),
@@ -317,7 +317,7 @@ def test_a_target_is_reached_at_the_first_network_that_has_it(ph_records, many, 
 
 
 def test_a_target_that_is_never_reached_ends_with_the_horizon(ph_records):
-    for stop, last in (("horizon:10,150", 150), ("looks:20,60,130", 130)):
+    for stop, last in (("between:10,150", 150), ("looks:20,60,130", 130)):
         assert identify(*ph_records, **SMALL, stop=stop, target=99.9).certificate.networks == last
 
 
@@ -386,7 +386,7 @@ def joint(ph_records, tmp_path_factory):
 
 def test_several_scores_are_stated_together(joint):
     folder, result = joint
-    assert result.certificate.networks == networks_joint(0.2, 0.01, scores=3) > 21
+    assert result.certificate.networks == any_of(3).networks(0.2, 0.01) > 21
     statement = next(s for s in result.certificate.statements if isinstance(s, JointScores))
     table = result.table["scores"]
     assert statement.thresholds == (table[:, 0].max(), table[:, 1].min(), table[:, 2].min())
@@ -436,7 +436,7 @@ def test_at_will_the_worst_is_not_said_to_be_covered_where_it_diverged():
         scores = np.append(np.arange(50.0), last)
         stopped = Stopped.of(scores, Anytime(beta=0.01, first=10), score="fit")
         certificate = certify(scores, **about, statements=[stopped])
-        assert any(f"It covers {covered};" in sentence for sentence in certificate.not_stated)
+        assert any(f"It covers {covered}." in sentence for sentence in certificate.not_stated)
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ def test_several_orders(desk):
     more = ["--order", "5,10", "--run", "orders", "--epsilon", "0.2", "--beta", "1e-3", "--washout", "60"]
     base = ["identify", "train.csv", "--inputs", "q3", "--outputs", "pH", "--validation", "val.csv", "--law", "paper"]
     done = echobound(*base, *more, cwd=desk)
-    assert "of whichever of the 2 families (order 5, order 10)" in done.stdout
+    assert "from any of the 2 families (order 5, order 10)" in done.stdout
     assert "networks: 62, 31 of each family" in done.stdout
     done = echobound("verify", "orders", "--fresh", "4", cwd=desk)
     assert "Of 8 fresh networks, 4 of each family" in done.stdout

@@ -50,7 +50,7 @@ def test_a_stopping_rule(tmp_path):
 def test_the_help_is_free_of_pictures(tmp_path):
     """A terminal library made a picture of ":100:" once."""
     page = echobound("plan", "--help", cwd=tmp_path, env={"COLUMNS": "200"}).stdout
-    assert "horizon:100,10000" in page
+    assert "between:100,10000" in page
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_help_is_free_of_pictures(tmp_path):
         (["--stop", "mixture", "--discarded", "1"], "leave out --d and --discarded"),
         (["--scores", "100000000"], "at most 1000 scores"),
         (["--stop", "mixture", "--networks", "645", "--epsilon", "0.05"], "needs beta"),
-        (["--stop", "horizon:100,200"], "give a larger epsilon"),
+        (["--stop", "between:100,200"], "give a larger epsilon"),
         (["--stop", "mixture", "--beta", "1e-400"], "beta"),
         (["--discarded", "-1"], "discarded"),
         (["--discarded", "some"], "discarded"),

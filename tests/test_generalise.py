@@ -16,7 +16,7 @@ from echobound.files import write_json
 from echobound.plan import settle_questions
 from echobound.runs.folder import RunFolder
 from echobound.runs.opening import generalisation_of
-from echobound.scenario import Settled
+from echobound.scenario import Questions
 from echobound.scores import fit, rmse
 
 SMALL = {"law": "paper", "order": 8, "networks": 20, "beta": 1e-2, "washout": 40, "committee": 3}
@@ -102,7 +102,7 @@ def test_test_data_that_were_opened_are_spent(bare, copied, records, other):
 def test_a_criterion_may_come_later_once_and_the_certificate_says_so(tested, copied, records):
     run = copied(tested)
     known = RunFolder(run).generalisation
-    assert (known.settled, known.late, known.episodes) == (Settled(), False, 10)
+    assert (known.settled, known.late, known.episodes) == (Questions(), False, 10)
     second = generalise(run, criterion="rmse<1")
     assert second.late
     assert any("named when the test data had been opened" in sentence for sentence in second.not_stated)
@@ -184,7 +184,7 @@ def test_blocks_of_one_record(bare, copied, records):
         ({"criterion": "good"}, "criterion is a score"),
         ({"beta": 0.0}, "beta"),
         ({"discarded": -1}, "discarded"),
-        ({"discarded": 1}, "keep one"),
+        ({"discarded": 1}, "keep at least one"),
     ],
 )
 def test_bad_arguments_leave_nothing_behind(bare, copied, options, expected):

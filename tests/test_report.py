@@ -310,7 +310,7 @@ def test_ten_thousand_networks_and_samples_fit_into_five_megabytes(run, monkeypa
 
 
 def test_the_band_is_shown_with_the_confidence_of_the_certificate(run):
-    theory = pytest.importorskip("echobound.scenario.band")
+    theory = pytest.importorskip("echobound.scenario")
     contents = RunContents(RunFolder(run[0]))
     scores = contents.search["scores"][:, 0]
     band = theory.DistributionBand.of(scores, beta=contents.certificate.beta, direction="max")
@@ -319,7 +319,7 @@ def test_the_band_is_shown_with_the_confidence_of_the_certificate(run):
 
 
 def test_the_learning_curve_ends_at_the_best_and_says_what_more_would_gain(run):
-    theory = pytest.importorskip("echobound.scenario.gain")
+    theory = pytest.importorskip("echobound.scenario")
     contents = RunContents(RunFolder(run[0]))
     sizes, curve = contents.learning
     assert (sizes[0], sizes[-1]) == (1, contents.certificate.networks)

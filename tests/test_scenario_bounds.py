@@ -17,10 +17,10 @@ from echobound.scenario import (
     beta_explicit,
     epsilon_exact,
     epsilon_explicit,
-    log_beta_exact,
     networks_exact,
     networks_explicit,
 )
+from echobound.scenario.bounds import log_beta_exact
 
 probabilities = st.floats(min_value=1e-6, max_value=0.999)
 decisions = st.integers(1, 6)

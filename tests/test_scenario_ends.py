@@ -1,7 +1,6 @@
 """Both ends at once, and quantiles."""
 
-import math
-
+import mpmath
 import numpy as np
 import pytest
 from golden import agrees
@@ -10,16 +9,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from echobound.errors import InputError
-from echobound.scenario import (
-    BothEnds,
-    QuantileInterval,
-    beta_exact,
-    epsilon_both,
-    epsilon_exact,
-    miss_both,
-    networks_both,
-    networks_exact,
-)
+from echobound.scenario import BothEnds, QuantileInterval, beta_exact, epsilon_exact, networks_exact
+from echobound.scenario.statements.both_ends import epsilon_both
 
 # epsilon, beta: both <= epsilon, Bonferroni, sum <= epsilon (section 4.2)
 NETWORKS = {
@@ -44,27 +35,34 @@ QUANTILES = {
 def test_networks(case):
     both, bonferroni, outside = NETWORKS[case]
     epsilon, beta = case
-    assert networks_both(epsilon, beta) == both
+    assert epsilon_both(both, beta) <= epsilon < epsilon_both(both - 1, beta)
     assert networks_exact(epsilon, beta / 2) == bonferroni
     assert networks_exact(epsilon, beta, d=2) == outside
     assert miss_both(both, epsilon, epsilon) <= beta < miss_both(both - 1, epsilon, epsilon)
 
 
+def miss_both(n, a, b):
+    """P(V_best > a or V_worst > b): no score in the upper tail, or none in the lower, less none in both."""
+    with mpmath.workdps(40):
+        a, b = mpmath.mpf(a), mpmath.mpf(b)
+        return float((1 - a) ** n + (1 - b) ** n - max(1 - a - b, 0) ** n)
+
+
 def test_golden():
     assert agrees(miss_both(645, 0.01, 0.01), "0.00305787211963")
     assert agrees(miss_both(645, 0.005, 0.01), "0.0409071133742")
+    assert epsilon_both(645, "0.00305787211963") == pytest.approx(0.01, rel=1e-11)
 
 
-@pytest.mark.parametrize(("n", "k", "m", "a", "b"), [(10, 1, 1, 0.2, 0.1), (12, 2, 3, 0.3, 0.35), (8, 3, 1, 0.6, 0.7)])
-def test_against_the_dirichlet_density(n, k, m, a, b):
-    rest = n - k - m + 1
-    constant = math.exp(math.lgamma(n + 1) - math.lgamma(k) - math.lgamma(m) - math.lgamma(rest))
+@pytest.mark.parametrize(("n", "e"), [(10, 0.2), (12, 0.35), (8, 0.7)])
+def test_against_the_dirichlet_density(n, e):
+    """(V_best, V_worst, rest) has the law Dirichlet(1, 1, N - 1)."""
 
     def density(y, x):
-        return constant * x ** (k - 1) * y ** (m - 1) * max(1 - x - y, 0.0) ** (rest - 1)
+        return n * (n - 1) * max(1 - x - y, 0.0) ** (n - 2)
 
-    inside = integrate.dblquad(density, 0, a, 0, lambda x: min(b, 1 - x), epsabs=1e-11)[0]
-    assert miss_both(n, a, b, k, m) == pytest.approx(1 - inside, abs=1e-8)
+    inside = integrate.dblquad(density, 0, e, 0, lambda x: min(e, 1 - x), epsabs=1e-11)[0]
+    assert epsilon_both(n, 1 - inside) == pytest.approx(e, rel=1e-7)
 
 
 @given(st.integers(2, 400), st.floats(1e-9, 0.9))

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from echobound.errors import DamagedFile, InputError
-from echobound.scenario import Criterion, ErrorLimit, FailureRate, Generalisation, Optimism, Seen, Settled
-from echobound.scenario.statement import digest_of
+from echobound.scenario import Criterion, EpisodeErrors, ErrorLimit, FailureRate, Generalisation, Optimism, Questions
+from echobound.typed import digest_of
 
 OPTIMISM = Optimism.of(90.0, 88.0, score="fit", unit="%")
 
 
 def seen_of(errors, scores=None):
     errors = [float(error) for error in errors]
-    return Seen(
+    return EpisodeErrors(
         rmse=tuple(error if math.isfinite(error) else None for error in errors),
         peaks=tuple((3 * error,) if math.isfinite(error) else None for error in errors),
         scores=None if scores is None else tuple(float(score) for score in scores),
@@ -30,7 +30,7 @@ def made(errors, scores=None, committee=None, **settled):
     if committee is not None:
         seen["committee"] = seen_of(committee, scores)
     return Generalisation(
-        settled=Settled(**settled), outputs=("pH",), scales=(1.0,), digests={}, seen=seen, optimism=OPTIMISM
+        settled=Questions(**settled), outputs=("pH",), scales=(1.0,), digests={}, seen=seen, optimism=OPTIMISM
     )
 
 
@@ -81,9 +81,9 @@ def test_two_models_each_have_their_statements_and_hold_together():
 
 
 def test_a_diverged_episode_counts():
-    seen = Seen(rmse=(1.0, None, 2.0), peaks=((1.0,), None, (2.0,)), scores=(9.0, None, 9.0))
+    seen = EpisodeErrors(rmse=(1.0, None, 2.0), peaks=((1.0,), None, (2.0,)), scores=(9.0, None, 9.0))
     second = Generalisation(
-        settled=Settled(criterion=Criterion.of("fit>5")),
+        settled=Questions(criterion=Criterion.of("fit>5")),
         outputs=("pH",),
         scales=(1.0,),
         digests={},
@@ -104,7 +104,7 @@ def test_blocks_spell_out_what_is_assumed_and_pay_for_it_once():
     assert any("Blocks of one record are not independent" in sentence for sentence in second.not_stated)
     for partly in ({"blocks": 4}, {"blocks": 4, "gap": 100}, {"mixing": 0.1}, {"gap": 3, "mixing": 0.1}):
         with pytest.raises(InputError, match="three numbers"):
-            Settled(**partly)
+            Questions(**partly)
     with pytest.raises(InputError, match="no confidence"):
         made([1, 2, 3], blocks=3, gap=1, mixing=0.6)
     with pytest.raises(InputError, match="3 blocks were settled, 2 were seen"):
@@ -153,11 +153,11 @@ def test_a_criterion_the_wrong_way_round_is_refused():
         {"seen": {"model": seen_of([1]), "committee": seen_of([1, 2])}},
         {"seen": {"model": seen_of([1], [2])}},
         {"late": True},
-        {"settled": Settled(discarded=2)},
+        {"settled": Questions(discarded=2)},
     ],
 )
 def test_what_does_not_fit_together_is_refused(bad):
-    good = {"settled": Settled(), "outputs": ("y",), "scales": (1.0,), "digests": {}, "optimism": OPTIMISM}
+    good = {"settled": Questions(), "outputs": ("y",), "scales": (1.0,), "digests": {}, "optimism": OPTIMISM}
     with pytest.raises(InputError):
         Generalisation(**{**good, "seen": {"model": seen_of([1, 2])}, **bad})
 

@@ -6,7 +6,7 @@ from golden import agrees
 from scipy import stats
 
 from echobound.errors import InputError
-from echobound.scenario import Removal, certify, epsilon_exact, most_discarded, networks_exact
+from echobound.scenario import Removal, certify, epsilon_exact, networks_exact
 
 R = (0, 1, 2, 5, 10, 20, 50)
 # epsilon, beta, d: N for r = 0, 1, 2, 5, 10, 20, 50 (section 4.1)
@@ -39,15 +39,6 @@ def test_epsilon():
         assert agrees(statement.epsilon, golden)
         assert statement.threshold == np.sort(scores)[-1 - r]
         assert statement.threshold == scores[statement.index]
-
-
-def test_most_discarded():
-    assert most_discarded(645, 0.05, 1e-7) == 7
-    assert most_discarded(315, 0.05, 1e-7) == 0
-    assert most_discarded(314, 0.05, 1e-7) is None
-    for n, epsilon, beta in [(20, 0.3, 0.05), (200, 0.1, 1e-3), (59, 0.05, 0.05), (3, 0.9, 0.9)]:
-        r = most_discarded(n, epsilon, beta)
-        assert stats.binom.cdf(r, n, epsilon) <= beta < stats.binom.cdf(r + 1, n, epsilon)
 
 
 def test_nothing_discarded_is_the_certificate():

@@ -36,7 +36,7 @@ def test_networks_that_were_dropped_void_it():
 
 
 def test_data_that_depend_on_the_network_void_it():
-    with pytest.raises(InputError, match="draw new ones"):
+    with pytest.raises(InputError, match="draw and certify new ones"):
         Renewal.of(SCORES, networks=4, beta=0.05, depends_on_model=True)
 
 

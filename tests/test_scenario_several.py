@@ -7,16 +7,7 @@ import pytest
 from golden import agrees
 
 from echobound.errors import InputError
-from echobound.scenario import (
-    Families,
-    JointScores,
-    epsilon_exact,
-    networks_exact,
-    networks_families,
-    networks_joint,
-    networks_separate,
-    spent_beta,
-)
+from echobound.scenario import Families, JointScores, any_of, each_of, epsilon_exact, networks_exact, spent_beta
 
 # beta, p: joint, union, separate, for epsilon = 0.05 (section 7.2)
 SCORES = {
@@ -33,13 +24,23 @@ SCORES = {
 def test_networks_for_several_scores(case):
     beta, p = case
     joint, union, separate = SCORES[case]
-    assert networks_joint(0.05, beta, p) == joint
+    assert any_of(p).networks(0.05, beta) == joint
     assert networks_exact(0.05 / p, beta / p) == union
-    assert networks_separate(0.05, beta, p) == separate
+    assert each_of(p).networks(0.05, beta) == separate
 
 
 def test_networks_for_several_families():
-    assert [networks_families(0.05, 1e-7, k) for k in (1, 10, 21, 100)] == [315, 360, 374, 405]
+    assert [each_of(k).networks(0.05, 1e-7) for k in (1, 10, 21, 100)] == [315, 360, 374, 405]
+
+
+@pytest.mark.parametrize("bound", [any_of(3), each_of(3)])
+def test_all_three_directions_agree(bound):
+    n = bound.networks(0.05, 1e-3)
+    assert bound.epsilon(n, 1e-3) <= 0.05 < bound.epsilon(n - 1, 1e-3)
+    assert bound.beta(n, 0.05) <= 1e-3 < bound.beta(n - 1, 0.05)
+    assert bound.beta(1, 0.05) == 1.0
+    with pytest.raises(InputError, match="beta"):
+        bound.epsilon(n, 2.0)
 
 
 def test_mixture_of_the_papers_orders():

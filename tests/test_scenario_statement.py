@@ -6,10 +6,12 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario import (
     Anytime,
+    Between,
     BothEnds,
     ConformalBand,
     DistributionBand,
@@ -17,7 +19,6 @@ from echobound.scenario import (
     FailureRate,
     Families,
     Gain,
-    Horizon,
     JointScores,
     Looks,
     MeanLoss,
@@ -31,8 +32,10 @@ from echobound.scenario import (
     SecondSet,
     Statement,
     Stopped,
+    StoppingRule,
 )
 from echobound.scenario.ordering import ordered
+from echobound.typed import require_equal
 
 SCORES = np.random.default_rng(0).normal(85, 3, size=120)
 SCORES[[3, 50]] = np.nan
@@ -40,35 +43,34 @@ RMSE = np.exp(-SCORES / 50)
 EPISODES = np.random.default_rng(1).random(40)
 ERRORS = [np.random.default_rng(i).normal(size=(30, 2)) for i in range(40)]
 FIT = {"score": "fit", "unit": "%"}
+PATH = "certificate.json"
 
-# Each statement with the data it was made from.
-STATEMENTS = [
-    (Removal.of(SCORES, discarded=3, beta=1e-3, **FIT), (SCORES,)),
-    (Removal.of(RMSE, discarded=4, beta=1e-3, case="worst", score="rmse", direction="min"), (RMSE,)),
-    (RankBand.of(SCORES, beta=0.05, ranks=10, **FIT), (SCORES,)),
-    (RankBand.of(RMSE, beta=0.05, ranks=3, case="worst", direction="min"), (RMSE,)),
-    (DistributionBand.of(SCORES, beta=0.05, **FIT), (SCORES,)),
-    (SecondSet.of(SCORES, 7, beta=0.05, **FIT), (SCORES,)),
-    (BothEnds.of(SCORES[4:50], beta=0.05, **FIT), (SCORES[4:50],)),
-    (QuantileInterval.of(SCORES, level=0.5, beta=0.05, **FIT), (SCORES,)),
-    (Stopped.of(SCORES, Patience(beta=0.05, draws=20), **FIT), (SCORES,)),
-    (Stopped.of(SCORES, Anytime(beta=0.05, first=50), 101, **FIT), (SCORES,)),
-    (Stopped.of(RMSE, Mixture(beta=0.05), direction="min"), (RMSE,)),
-    (Stopped.of(SCORES, Horizon(beta=0.05, first=10, last=500), **FIT), (SCORES,)),
-    (Stopped.of(SCORES, Looks(beta=0.05, looks=(50, 100)), 100, **FIT), (SCORES,)),
-    (Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT), (np.concatenate([SCORES, SCORES[:70]]),)),
-    (
-        JointScores.of({"fit": SCORES, "rmse": RMSE}, beta=0.05, directions=("max", "min")),
-        (np.stack([SCORES, RMSE], axis=1),),
-    ),
-    (Gain.of(SCORES, **FIT), (SCORES,)),
-    (FailureRate.of(EPISODES > 0.9, beta=0.05), (EPISODES > 0.9,)),
-    (ErrorLimit.of(EPISODES, beta=0.05, discarded=2, mixing=1e-3), (EPISODES,)),
-    (ConformalBand.of(ERRORS, beta=0.1, names=("a", "b"), scales=[1.0, 2.0]), (ERRORS, [1.0, 2.0])),
-    (MeanLoss.of(EPISODES, beta=0.05, candidates=5), (EPISODES,)),
-    (Optimism.of(90.0, 88.0, **FIT), (90.0, 88.0)),
-    (Renewal.of(SCORES, networks=120, beta=0.05, updates=3, depends_on_model=False, **FIT), (SCORES,)),
+# How each statement is made; called again, it must give the same.
+MAKERS = [
+    lambda: Removal.of(SCORES, discarded=3, beta=1e-3, **FIT),
+    lambda: Removal.of(RMSE, discarded=4, beta=1e-3, case="worst", score="rmse", direction="min"),
+    lambda: RankBand.of(SCORES, beta=0.05, ranks=10, **FIT),
+    lambda: RankBand.of(RMSE, beta=0.05, ranks=3, case="worst", direction="min"),
+    lambda: DistributionBand.of(SCORES, beta=0.05, **FIT),
+    lambda: SecondSet.of(SCORES, 7, beta=0.05, **FIT),
+    lambda: BothEnds.of(SCORES[4:50], beta=0.05, **FIT),
+    lambda: QuantileInterval.of(SCORES, level=0.5, beta=0.05, **FIT),
+    lambda: Stopped.of(SCORES, Patience(beta=0.05, draws=20), **FIT),
+    lambda: Stopped.of(SCORES, Anytime(beta=0.05, first=50), 101, **FIT),
+    lambda: Stopped.of(RMSE, Mixture(beta=0.05), direction="min"),
+    lambda: Stopped.of(SCORES, Between(beta=0.05, first=10, last=500), **FIT),
+    lambda: Stopped.of(SCORES, Looks(beta=0.05, looks=(50, 100)), 100, **FIT),
+    lambda: Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT),
+    lambda: JointScores.of({"fit": SCORES, "rmse": RMSE}, beta=0.05, directions=("max", "min")),
+    lambda: Gain.of(SCORES, **FIT),
+    lambda: FailureRate.of(EPISODES > 0.9, beta=0.05),
+    lambda: ErrorLimit.of(EPISODES, beta=0.05, discarded=2, mixing=1e-3),
+    lambda: ConformalBand.of(ERRORS, beta=0.1, names=("a", "b"), scales=[1.0, 2.0]),
+    lambda: MeanLoss.of(EPISODES, beta=0.05, candidates=5),
+    lambda: Optimism.of(90.0, 88.0, **FIT),
+    lambda: Renewal.of(SCORES, networks=120, beta=0.05, updates=3, depends_on_model=False, **FIT),
 ]
+STATEMENTS = [(make(), make) for make in MAKERS]
 IDS = [f"{number} {statement.kind}" for number, (statement, _) in enumerate(STATEMENTS)]
 LABELS = ("score", "unit", "names")  # whoever stores a statement seals them, as a certificate's digest does
 
@@ -88,45 +90,55 @@ def changed(value):
     return [value * 1.0000001 + (1 if isinstance(value, int) else 1e-9), None, "1", True]
 
 
-@pytest.mark.parametrize(("statement", "data"), STATEMENTS, ids=IDS)
+@pytest.mark.parametrize(("statement", "make"), STATEMENTS, ids=IDS)
 class TestEveryStatement:
-    def test_json_and_back(self, statement, data):
+    def test_json_and_back(self, statement, make):
         stored = json.loads(json.dumps(statement.to_dict(), allow_nan=False))
         assert Statement.from_dict(stored) == statement
         assert stored["kind"] == statement.kind
         assert set(stored) == {"kind", "words", *(f.name for f in fields(statement)), *statement.derived}
 
-    def test_words(self, statement, data):
+    def test_words(self, statement, make):
         words = statement.words
         assert words[0].isupper() or words[0].isdigit()
         assert words.endswith(".")
         assert not any(bad in words for bad in ("None", "nan", "inf ", "  ", "[", "Decimal"))
 
-    def test_derived_again_from_its_data(self, statement, data):
-        statement.check(*data)
+    def test_derived_again_from_its_data(self, statement, make):
+        require_equal(make().to_dict(), statement.to_dict(), PATH)
 
-    def test_what_does_not_follow_is_refused(self, statement, data):
+    def test_what_does_not_follow_is_refused(self, statement, make):
         """Whatever entry is changed, either the file is refused, or the data tell; not so with mere names."""
         stored = statement.to_dict()
         for name in stored:
             for value in [0.3, None, "0.05"] if name == "beta" else changed(stored[name]):
                 try:
-                    Statement.from_dict({**stored, name: value}).check(*data)
+                    again = Statement.from_dict({**stored, name: value})
+                    require_equal(make().to_dict(), again.to_dict(), PATH)
                 except DamagedFile:
                     continue
                 assert name in LABELS, f"{name} = {value!r} went unnoticed"
                 assert isinstance(value, str | list)
 
-    def test_a_changed_number_with_everything_that_follows_from_it_is_told_by_the_data(self, statement, data):
+    def test_a_changed_number_with_everything_that_follows_from_it_is_told_by_the_data(self, statement, make):
         for f in fields(statement):
             value = getattr(statement, f.name)
             if isinstance(value, float) and f.name in ("threshold", "limit", "tail", "last_decade", "mean", "lower"):
                 forged = type(statement)(**{**vars_of(statement), f.name: value * 1.01})
                 again = Statement.from_dict(forged.to_dict())
                 with pytest.raises(DamagedFile, match=f.name):
-                    again.check(*data)
+                    require_equal(make().to_dict(), again.to_dict(), PATH)
 
-    def test_missing_and_unknown_entries(self, statement, data):
+    def test_the_schema_of_its_kind_takes_it_and_nothing_else(self, statement, make):
+        validator = Draft202012Validator(type(statement).json_schema())
+        stored = json.loads(json.dumps(statement.to_dict()))
+        validator.validate(stored)
+        for name in stored:
+            assert not validator.is_valid({k: v for k, v in stored.items() if k != name})
+        assert not validator.is_valid({**stored, "more": 1})
+        assert not validator.is_valid({**stored, "kind": "nothing"})
+
+    def test_missing_and_unknown_entries(self, statement, make):
         stored = statement.to_dict()
         for name in stored:
             with pytest.raises(DamagedFile, match="missing" if name != "kind" else "kind"):
@@ -139,6 +151,16 @@ def vars_of(statement):
     return {f.name: getattr(statement, f.name) for f in fields(statement)}
 
 
+def test_a_nested_statement_is_refused_with_what_it_is_nested_in():
+    stored = Patience(beta=0.05, draws=20).to_dict()
+    assert StoppingRule.from_json(stored) == Patience(beta=0.05, draws=20)
+    for change in ({"draws": 0}, {"draws": "20"}, {"mean": 3.0}, {"kind": "removal"}, {"more": 1}):
+        with pytest.raises(InputError):
+            StoppingRule.from_json({**stored, **change})
+        with pytest.raises(DamagedFile, match=r"plan\.json"):
+            StoppingRule.from_json({**stored, **change}, "plan.json")
+
+
 @pytest.mark.parametrize("kind", [None, "nothing", 3, ["removal"], "__init__"])
 def test_unknown_kinds(kind):
     with pytest.raises(DamagedFile, match="kind"):
@@ -146,7 +168,7 @@ def test_unknown_kinds(kind):
 
 
 def test_every_kind_is_tested():
-    kinds = {cls.kind for cls in Statement._kinds.values()}
+    kinds = {cls.kind for cls in Statement.kinds.values()}
     nested = {statement.rule.kind for statement, _ in STATEMENTS if isinstance(statement, Stopped)}
     assert kinds == {statement.kind for statement, _ in STATEMENTS} | nested
 

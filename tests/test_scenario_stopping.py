@@ -13,7 +13,7 @@ from scipy.special import exp1
 from echobound.errors import InputError
 from echobound.scenario import (
     Anytime,
-    Horizon,
+    Between,
     Looks,
     Mixture,
     Patience,
@@ -57,9 +57,9 @@ def all_agree(values, golden):
 
 @pytest.mark.parametrize("beta", LIMITS)
 def test_golden_limits(beta):
-    horizon, anytime, mixture = Horizon(beta=beta, first=100, last=10_000), Anytime(beta=beta), Mixture(beta=beta)
+    between, anytime, mixture = Between(beta=beta, first=100, last=10_000), Anytime(beta=beta), Mixture(beta=beta)
     c, i, m = LIMITS[beta]
-    assert all_agree([horizon.share, *map(horizon.epsilon, (100, 645, 10_000))], c)
+    assert all_agree([between.share, *map(between.epsilon, (100, 645, 10_000))], c)
     assert all_agree([anytime.share, *map(anytime.epsilon, (100, 645, 10_000, 1_000_000))], i)
     assert all_agree(map(mixture.epsilon, (100, 645, 10_000)), m)
     assert agrees(epsilon_exact(645, beta), FIXED_645[beta])
@@ -76,10 +76,10 @@ def test_golden_looks(looks):
 @pytest.mark.parametrize(
     ("rule", "golden"),
     [
-        (Horizon(beta=0.05, first=100, last=10_000), "0.040523"),
+        (Between(beta=0.05, first=100, last=10_000), "0.040523"),
         (Anytime(beta=0.05), "0.030565"),
         (Mixture(beta=0.05), "0.003582"),
-        (Horizon(beta=1e-7, first=100, last=10_000), "9.31e-8"),
+        (Between(beta=1e-7, first=100, last=10_000), "9.31e-8"),
     ],
     ids=["C", "I", "M", "C small"],
 )
@@ -125,7 +125,7 @@ def test_mean_of_patience(draws, golden):
 def test_patience_by_enumeration(draws, least):
     """All orders of 8 networks: the law of the number at which the rule stops, as far as 8 go."""
     rule, length = Patience(beta=0.05, draws=draws, least=least), 8
-    stops = [rule.allows(order) for order in permutations(range(length))]
+    stops = [rule.stops_at(order) for order in permutations(range(length))]
     counted = [stops.count(n) / len(stops) for n in range(1, length + 1)]
     # By the records alone: independent, network i is one with probability 1 / i.
     expected = np.zeros(length)
@@ -142,7 +142,7 @@ def test_patience_by_enumeration(draws, least):
 def test_mean_with_a_least_number_by_simulation():
     rule = Patience(beta=0.05, draws=5, least=12)
     rng = np.random.default_rng(0)
-    found = [rule.allows(rng.random(400)) for _ in range(4000)]
+    found = [rule.stops_at(rng.random(400)) for _ in range(4000)]
     assert min(found) == 12
     assert np.mean(found) == pytest.approx(rule.mean, abs=5 * np.std(found) / math.sqrt(4000))
 
@@ -150,19 +150,19 @@ def test_mean_with_a_least_number_by_simulation():
 def test_patience_looks_at_ranks_alone():
     scores = np.random.default_rng(1).normal(size=300)
     rule = Patience(beta=0.05, draws=30)
-    assert rule.allows(scores) == rule.allows(np.exp(scores)) == rule.allows(-scores, "min")
-    n = rule.allows(scores)
-    assert rule.allows(scores[:n]) == n, "what comes later does not matter"
-    assert rule.allows(scores[: n - 1]) is None
+    assert rule.stops_at(scores) == rule.stops_at(np.exp(scores)) == rule.stops_at(-scores, "min")
+    n = rule.stops_at(scores)
+    assert rule.stops_at(scores[:n]) == n, "what comes later does not matter"
+    assert rule.stops_at(scores[: n - 1]) is None
 
 
 def test_ties_are_broken_by_coins():
     """Of equal scores the record is wherever the largest coin fell: not always the first."""
     rules = [Patience(beta=0.05, draws=3, seed=seed) for seed in range(50)]
-    stops = {rule.allows([1.0] * 100) for rule in rules}
+    stops = {rule.stops_at([1.0] * 100) for rule in rules}
     assert len(stops) > 3
-    assert rules[0].allows([1.0] * 100) == rules[0].allows([7.0] * 100), "and reproducible"
-    assert {rule.allows([np.nan] * 100) for rule in rules} == stops, "diverged networks are equal to each other"
+    assert rules[0].stops_at([1.0] * 100) == rules[0].stops_at([7.0] * 100), "and reproducible"
+    assert {rule.stops_at([np.nan] * 100) for rule in rules} == stops, "diverged networks are equal to each other"
 
 
 def test_patience_that_has_not_stopped():
@@ -210,7 +210,7 @@ def test_repetitive_design_is_worth_less_than_pooling():
 # ---------------------------------------------------------------- the rules as objects
 
 
-RULES = ["patience:200", "patience:20,315", "looks:100,200", "horizon:100,10000", "anytime", "anytime:50", "mixture"]
+RULES = ["patience:200", "patience:20,315", "looks:100,200", "between:100,10000", "anytime", "anytime:50", "mixture"]
 
 
 @pytest.mark.parametrize("text", RULES)
@@ -222,11 +222,15 @@ def test_rules_by_name(text):
     assert all(limit >= epsilon_exact(n, 1e-3) for n, limit in zip((1, 10, 99, 100, 315), epsilons, strict=False))
 
 
+def test_the_old_name_of_a_rule_is_still_read():
+    assert stopping_rule("horizon:100,10000", 1e-3) == stopping_rule("between:100,10000", 1e-3)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "naive", "peek", "patience", "patience:", "patience:x", "patience:0", "patience:1:2", "patience:1,2,3",
-     "looks", "looks:200,100", "horizon:100", "horizon:10,5", "anytime:0", "anytime:1,2", "mixture:3",
-     "horizon:100:200", "mixture:"],
+     "looks", "looks:200,100", "between:100", "between:10,5", "anytime:0", "anytime:1,2", "mixture:3",
+     "between:100:200", ",", "mixture:"],
 )  # fmt: skip
 def test_rules_that_are_refused(text):
     with pytest.raises(InputError):
@@ -238,7 +242,7 @@ def test_rules_that_are_refused(text):
 def test_shares_solve_their_equations(beta, first):
     b = Anytime(beta=beta, first=first).share
     assert b * (math.log(1 / b) * (1 + 1 / (first + 1)) + 2 + 2 / first) == pytest.approx(beta, rel=1e-10)
-    b = Horizon(beta=beta, first=first, last=7 * first).share
+    b = Between(beta=beta, first=first, last=7 * first).share
     assert b * (1 + math.log(1 / b) * math.log(7)) == pytest.approx(beta, rel=1e-10)
     b = Looks(beta=beta, looks=(first, 2 * first)).share
     assert b * (2 - b**0.5) == pytest.approx(beta, rel=1e-10)
@@ -250,7 +254,7 @@ def test_networks_for_an_epsilon():
         n = rule.networks(0.02)
         assert rule.epsilon(n) <= 0.02 < rule.epsilon(n - 1)
     with pytest.raises(InputError, match="never certifies"):
-        Horizon(beta=1e-3, first=10, last=100).networks(0.001)
+        Between(beta=1e-3, first=10, last=100).networks(0.001)
 
 
 def test_looks_at_a_lower_rank_share_beta():
@@ -259,7 +263,7 @@ def test_looks_at_a_lower_rank_share_beta():
     assert Looks(beta=0.05, looks=(100,)).share == pytest.approx(0.05)
 
 
-def test_too_large_a_beta_for_no_horizon():
+def test_too_large_a_beta_for_no_end():
     with pytest.raises(InputError, match="too large"):
         Anytime(beta=0.9)
 

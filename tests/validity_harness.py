@@ -20,13 +20,13 @@ from scipy import stats
 
 from echobound.scenario import (
     Anytime,
+    Between,
     BothEnds,
     ConformalBand,
     DistributionBand,
     ErrorLimit,
     FailureRate,
     Families,
-    Horizon,
     JointScores,
     Looks,
     MeanLoss,
@@ -38,10 +38,10 @@ from echobound.scenario import (
     Renewal,
     SecondSet,
     Stopped,
-    beaten_probability,
     epsilon_exact,
     peeking_probability,
 )
+from echobound.scenario.statements.gain import beaten_probability
 
 LEVEL = 1e-3
 BATCH = 20_000
@@ -183,8 +183,8 @@ def rank_band(campaigns, rng):
 @rule("distribution band: 100 networks, both sides", BETA, exact=True)
 def distribution_band(campaigns, rng):
     u = np.sort(uniform(campaigns, 100, rng), axis=1)
-    _, lower, upper = DistributionBand.of(-u[0], beta=BETA).curves(-u[0])
-    return int(((u > upper) | (u < lower)).any(axis=1).sum())
+    band = DistributionBand.of(-u[0], beta=BETA)
+    return int(((u > band.upper) | (u < band.lower)).any(axis=1).sum())
 
 
 @rule("second set: rank of the winner among 50, correlated data", BETA, exact=False)
@@ -247,7 +247,7 @@ def patience_on_three_levels(campaigns, rng, allows):
 @rule("patience: ties broken by coins, a score of three values", BETA, exact=False)
 def patience_ties(campaigns, rng):
     return patience_on_three_levels(
-        campaigns, rng, lambda row, seed: Patience(beta=BETA, draws=20, seed=seed).allows(row)
+        campaigns, rng, lambda row, seed: Patience(beta=BETA, draws=20, seed=seed).stops_at(row)
     )
 
 
@@ -278,7 +278,7 @@ def peeking(limits: np.ndarray) -> Play:
     return play
 
 
-for _rule in (Horizon(beta=BETA, first=FIRST, last=LAST), Anytime(beta=BETA, first=FIRST), Mixture(beta=BETA)):
+for _rule in (Between(beta=BETA, first=FIRST, last=LAST), Anytime(beta=BETA, first=FIRST), Mixture(beta=BETA)):
     _limits = np.array([_rule.epsilon(max(n, 1)) for n in range(LAST + 1)])
     _exact = peeking_probability(_SPAN, _limits[FIRST:].tolist())
     rule(f"{_rule.kind}: stop at will between {FIRST} and {LAST:,}", _exact, exact=True)(peeking(_limits))

@@ -14,7 +14,7 @@ from echobound.errors import InputError
 from echobound.identify import Identification, identify
 from echobound.plan import RenewalStep, settle_validation
 from echobound.runs import Progress, RunFolder
-from echobound.scenario.renewal import require_independent
+from echobound.scenario.statements.renewal import require_independent
 
 __all__ = ["renew"]
 

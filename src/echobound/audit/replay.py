@@ -18,7 +18,8 @@ from echobound.network import Committee
 from echobound.runs.faults import Faults
 from echobound.runs.folder import RunFolder, stated_of
 from echobound.runs.opening import Model, generalisation_of
-from echobound.scenario import Generalisation, Seen, Settled
+from echobound.scenario import EpisodeErrors, Generalisation, Questions
+from echobound.typed import from_json
 
 __all__ = ["replay_test_data"]
 
@@ -82,9 +83,9 @@ def _picked(folder: RunFolder) -> float | None:
     return float(folder.search["scores"][best[0], 0]) if best else None
 
 
-def _settled(stated: dict[str, Any]) -> Settled:
+def _settled(stated: dict[str, Any]) -> Questions:
     try:
-        return Settled.from_dict(stated["settled"])
+        return from_json(Questions, stated["settled"])
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"what was settled cannot be read: {error}") from None
 
@@ -123,7 +124,7 @@ def _reconciled(
     try:
         return replace(
             ours,
-            seen={who: Seen.from_dict(stated["seen"][who]) for who in ours.seen},
+            seen={who: from_json(EpisodeErrors, stated["seen"][who]) for who in ours.seen},
             optimism=replace(ours.optimism, test=stated["optimism"]["test"]),
         )
     except (InputError, TypeError, ValueError):

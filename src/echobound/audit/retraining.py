@@ -20,11 +20,11 @@ from echobound.kernels.sensitivity import TOLERANCE, readout_moves, relative
 from echobound.kernels.training import final_fit
 from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
+from echobound.runs.derivation import search_of
 from echobound.runs.faults import Faults
 from echobound.runs.folder import NAMED, stated_of
 from echobound.runs.progress import TotalProgress
-from echobound.scenario import ranking
-from echobound.scenario.ordering import goodness
+from echobound.scenario import claims_of
 
 __all__ = ["Retraining"]
 
@@ -75,14 +75,7 @@ class Retraining:
         folder, plan, rows = self.folder, self.folder.plan, self.folder.search
         stated = self.faults.attempt("certificate.json", lambda: folder.stated) or {}
         positions: list[Any] = [stated_of(stated, "winner"), stated_of(stated, "worst", "index")]
-        if len(rows):
-            positions += folder.ranked(plan.discarded + 1)
-            positions += [np.argmin(goodness(rows["scores"][:, 0], plan.measures[0].direction))]
-        for score, values in zip(plan.measures, rows["scores"].T, strict=True) if plan.joint else ():
-            positions += ranking(values, score.direction, 1)
-        for family in plan.families if len(plan.families) > 1 else ():
-            [own] = np.nonzero(rows["family"] == family.number)
-            positions += own[ranking(rows["scores"][own, 0], plan.measures[0].direction, 1)].tolist()
+        positions += claims_of(search_of(plan, rows))
         committee = self._stored("committee")
         members = [member.origin for member in (committee.members if committee else ())]
         named = {(origin.get("family"), origin.get("index")) for origin in members}
@@ -203,4 +196,5 @@ def _distance(ours: Any, theirs: Any) -> float:
 def _row(drawn: Candidates, row: Any) -> str:
     scores = [f"{s.name.upper()} {value:.10g}" for s, value in zip(drawn.measures, row["scores"], strict=True)]
     status = "diverged, " if row["status"] == Status.DIVERGED else ""
-    return f"{status}{', '.join(scores)} (order {row['order']}, ridge {row['ridge']:g})"
+    network = f" (order {row['order']}, ridge {row['ridge']:g})" if row["order"] else ""  # only networks have an order
+    return f"{status}{', '.join(scores)}{network}"

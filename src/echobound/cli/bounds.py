@@ -40,7 +40,7 @@ def plan(
         str | None,
         typer.Option(
             help="A stopping rule: patience:200 (the last 200 brought no improvement), looks:100,200,400,"
-            " horizon:100,10000, anytime, mixture."
+            " between:100,10000, anytime, mixture."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -129,26 +129,13 @@ def _several(asked: str, given: dict[str, Any], families: int, scores: int) -> l
     if families > 1 and scores > 1:
         raise InputError("several scores are stated for one family: leave out --families or --scores")
     wanted = [
-        (families, "own best", f"each of {families} families' own best, all together", False),
-        (scores, "joint", f"the best in one or more of {scores} scores", True),
-        (scores, "separate", f"the best in each of {scores} scores, all together", False),
+        ("own best", f"each of {families} families' own best, all together", scenario.each_of(families)),
+        ("joint", f"the best in one or more of {scores} scores", scenario.any_of(scores)),
+        ("separate", f"the best in each of {scores} scores, all together", scenario.each_of(scores)),
     ]
-    found = []
-    for count, name, words, joint in wanted:
-        if count > 1:
-            d, share = (count, 1) if joint else (1, count)
-            found.append({"statement": name, asked: _solved(asked, given, d, share, scenario), "words": words})
-    return found
-
-
-def _solved(asked: str, given: dict[str, Any], d: int, share: int, scenario: Any) -> float:
-    """The number asked for, where beta is shared by so many statements."""
-    if asked == "beta":
-        return min(1.0, share * float(scenario.beta_exact(given["networks"], given["epsilon"], d)))
-    beta = scenario.bounds.as_probability("beta", given["beta"]) / share
-    if asked == "networks":
-        return int(scenario.networks_exact(given["epsilon"], beta, d))
-    return float(scenario.epsilon_exact(given["networks"], beta, d))
+    settled = [given[name] for name in ("networks", "epsilon", "beta") if name != asked]  # as `Several` takes them
+    found = wanted[:1] if families > 1 else wanted[1:]
+    return [{"statement": name, asked: getattr(bound, asked)(*settled), "words": words} for name, words, bound in found]
 
 
 def _rule(text: str, beta: str | None, program: tuple[int, int]) -> StoppingRule:

@@ -111,7 +111,7 @@ def identify(
         str | None,
         typer.Option(
             help="Stop by a rule, once epsilon is certified: patience:200 (and the last 200 brought no improvement),"
-            " anytime, horizon:100,10000, looks:100,200,400, mixture. Under all but patience, Ctrl-C ends the search"
+            " anytime, between:100,10000, looks:100,200,400, mixture. Under all but patience, Ctrl-C ends the search"
             " with a certificate."
         ),
     ] = None,

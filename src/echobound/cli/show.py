@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.cli.terminal import console
-from echobound.scenario.words import titled, upward
+from echobound.scenario import title_of
+from echobound.scenario.words import score_title, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,15 +24,6 @@ __all__ = ["committee_facts", "print_facts", "print_result", "second_facts"]
 WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
-STATEMENTS = {
-    "renewal": "renewed",
-    "stopped": "stopped",
-    "removal": "set aside",
-    "families": "families",
-    "joint scores": "all scores",
-    "both ends": "both ends",
-    "gain": "more networks",
-}
 
 
 def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
@@ -103,7 +95,7 @@ def _distribution(certificate: Mapping[str, Any], scores: NDArray[np.float64], w
     if low == high:
         low, high = panel.limits
     counts, _ = histogram(seen, (low, high), min(width, 72))
-    name = titled(certificate["score"])
+    name = score_title(certificate["score"])
     unit = f" {certificate['unit']}" if certificate["unit"] else ""
     text = Text(f"{name} of {len(scores)} networks\n", style="dim")
     for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
@@ -147,7 +139,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
     )
     for statement in certificate["statements"]:
-        yield STATEMENTS[statement["kind"]], statement["words"]
+        yield title_of(statement["kind"]), statement["words"]
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]

@@ -8,24 +8,12 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Rows, Scores
+from echobound.errors import InputError
 from echobound.plan import SettledPlan
-from echobound.scenario import (
-    BothEnds,
-    Certificate,
-    Families,
-    Gain,
-    JointScores,
-    Patience,
-    Removal,
-    Renewal,
-    Statement,
-    Stopped,
-    certify,
-)
+from echobound.scenario import Certificate, ScoreName, Search, certify, statements_of
 from echobound.scenario.ordering import goodness
-from echobound.scenario.statement import Scoring
 
-__all__ = ["by_family", "certificate_of", "networks_due", "scoring_of", "search_rows", "unbroken"]
+__all__ = ["by_family", "certificate_of", "networks_due", "search_of", "search_rows", "unbroken"]
 
 FURTHER = 64  # networks that are drawn at least before a target is looked for again
 
@@ -36,7 +24,7 @@ def networks_due(plan: SettledPlan, scores: Scores) -> int:
     It follows from the scores up to there alone, so that neither workers nor rows beyond can change it.
     """
     direction = plan.measures[0].direction
-    if isinstance(plan.stop, Patience):
+    if plan.stop is not None and plan.stop.by_ranks:
         return plan.stop.due(scores, direction)
     if plan.stop is None or plan.target is None:
         return plan.networks
@@ -83,17 +71,15 @@ def certificate_of(
     digests, provenance
         As in `certify`.
     """
-    table, score, several = rows["scores"], plan.measures[0], len(plan.families) > 1
-    epsilon = plan.epsilon
+    search, several, epsilon = search_of(plan, rows), len(plan.families) > 1, plan.epsilon
     if plan.stop is not None and plan.at_will:  # a search that was stopped early gets what it certifies
         epsilon = max(epsilon, plan.stop.epsilon(len(rows)))
+    if plan.renewal is not None and len(rows) != plan.networks:
+        # To leave out networks because of their scores would void a renewal.
+        raise InputError(f"{plan.networks} networks are renewed, but {len(rows)} have scores: score all of them")
     return certify(
-        table[:, 0],
-        score=score.name,
-        direction=score.direction,
-        unit=score.unit,
-        horizon=plan.horizon,
-        blocks=plan.blocks,
+        search.first,
+        **search.scoring,
         epsilon=epsilon,
         beta=plan.beta,
         bound=plan.bound,
@@ -104,39 +90,24 @@ def certificate_of(
             for family in (plan.families if several else ())
         ],
         digests=digests,
-        statements=_statements(plan, table),
+        statements=statements_of(search),
         provenance=provenance,
     )
 
 
-def _statements(plan: SettledPlan, table: Scores) -> tuple[Statement, ...]:
-    scores, scoring, found = table[:, 0], scoring_of(plan), list[Statement]()
-    if len(plan.families) > 1:
-        parts = np.split(scores, len(plan.families))
-        named = {family.name: part for family, part in zip(plan.families, parts, strict=True)}
-        return (Families.of(named, beta=plan.beta, **scoring), Gain.of(scores, **scoring))
-    if plan.renewal is not None:
-        options: dict[str, Any] = {"networks": plan.networks, "beta": plan.beta, "updates": plan.renewal.updates}
-        found.append(Renewal.of(scores, **options, depends_on_model=False, **scoring))
-    if plan.stop is not None:
-        found.append(Stopped.of(scores, plan.stop, **scoring))
-    if plan.discarded:
-        found.append(Removal.of(scores, discarded=plan.discarded, beta=plan.beta, **scoring))
-    if not plan.at_will and len(scores) > 1:
-        found.append(BothEnds.of(scores, beta=plan.beta, **scoring))
-    if plan.joint:
-        named = dict(zip(plan.scores, table.T, strict=True))
-        found.append(JointScores.of(named, beta=plan.beta, directions=[score.direction for score in plan.measures]))
-    return (*found, Gain.of(scores, **scoring))
-
-
-def scoring_of(plan: SettledPlan) -> Scoring:
-    """What was scored, as statements take it."""
-    score = plan.measures[0]
-    return {
-        "score": score.name,
-        "direction": score.direction,
-        "unit": score.unit,
-        "horizon": plan.horizon,
-        "blocks": plan.blocks,
-    }
+def search_of(plan: SettledPlan, rows: Rows) -> Search:
+    """A search as statements see it, finished or not: from its plan and rows, family after family."""
+    families = plan.families if len(plan.families) > 1 else ()
+    return Search(
+        table=rows["scores"],
+        scores=tuple(ScoreName(score.name, score.direction, score.unit) for score in plan.measures),
+        beta=plan.beta,
+        horizon=plan.horizon,
+        blocks=plan.blocks,
+        # Counted in the rows, since an audit asks about a ledger that lacks some.
+        families=tuple((family.name, int((rows["family"] == family.number).sum())) for family in families),
+        stop=plan.stop,
+        discarded=plan.discarded,
+        joint=plan.joint,
+        updates=None if plan.renewal is None else plan.renewal.updates,
+    )

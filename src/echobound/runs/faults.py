@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from echobound.errors import DamagedFile, EchoboundError, RunError
+from echobound.typed import shortened
 
 __all__ = ["Faults", "Finding", "Unusable"]
 
@@ -66,9 +67,11 @@ class Faults:
             raise DamagedFile(
                 self.folder / file,
                 part or "content",
-                why or f"{_shown(expected, 80)} follows, {_shown(found, 80)} is stated",
+                why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated",
             )
-        self.findings.append(Finding(f"{file}, {part}" if part else file, _shown(expected, 300), _shown(found, 300)))
+        self.findings.append(
+            Finding(f"{file}, {part}" if part else file, shortened(expected, 300), shortened(found, 300))
+        )
 
     def require(self, file: str, part: str, *, expected: Any, found: Any, why: str | None = None) -> None:
         """Report a fault unless two values are equal; true is not 1."""
@@ -103,8 +106,3 @@ class Faults:
             self.report(file, error.part, "what was written", error.why)
         else:
             self.report(file, "", "a file that can be used", str(error))
-
-
-def _shown(value: Any, most: int) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."

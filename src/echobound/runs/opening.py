@@ -17,9 +17,10 @@ from echobound.network.committee import Committee
 from echobound.network.model import EchoStateNetwork
 from echobound.network.response import respond
 from echobound.runs.folder import RunFolder
-from echobound.scenario import Criterion, Generalisation, Optimism, Seen, Settled, blocks
-from echobound.scenario.episodes import finite
+from echobound.scenario import Criterion, EpisodeErrors, Generalisation, Optimism, Questions
+from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
+from echobound.typed import to_json
 
 __all__ = [
     "episodes_of",
@@ -38,7 +39,7 @@ def generalisation_of(
     models: Mapping[str, Model],
     training: Sequence[Record],
     test: Sequence[Record],
-    settled: Settled,
+    settled: Questions,
     *,
     score: str | Score,
     picked: float | None,
@@ -69,7 +70,7 @@ def generalisation_of(
     >>> from echobound import identify, ph_experiment
     >>> training, validation, *test = ph_experiment(samples=(400, 300, 150, 150, 150))
     >>> model = identify(training, validation, law="paper", order=10, networks=20, washout=60).model
-    >>> second = generalisation_of({"model": model}, [training], test, Settled(), score="fit", picked=80.0)
+    >>> second = generalisation_of({"model": model}, [training], test, Questions(), score="fit", picked=80.0)
     >>> second.episodes, round(second.limit().epsilon, 3)
     (3, 0.632)
     """
@@ -98,7 +99,7 @@ def generalisation_of(
     )
 
 
-def open_test_data(folder: RunFolder, settled: Settled, records: Sequence[Record] | None = None) -> Generalisation:
+def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate = folder.certificate
     return generalisation_of(
@@ -113,12 +114,12 @@ def open_test_data(folder: RunFolder, settled: Settled, records: Sequence[Record
     )
 
 
-def _errors_of(pairs: Pairs, criterion: Criterion | None) -> Seen:
+def _errors_of(pairs: Pairs, criterion: Criterion | None) -> EpisodeErrors:
     """Errors of a model in each episode, and its scores where a criterion asks for them."""
     with np.errstate(invalid="ignore"):
         peaks = [np.abs(measured - simulated).max(axis=0) for measured, simulated in pairs]
     score = None if criterion is None else get_score(criterion.score)
-    return Seen(
+    return EpisodeErrors(
         rmse=tuple(finite(float(rmse(*pair))) for pair in pairs),
         peaks=tuple(tuple(map(float, peak)) if np.isfinite(peak).all() else None for peak in peaks),
         scores=None if score is None else tuple(finite(score(*pair)) for pair in pairs),
@@ -133,13 +134,13 @@ def _scales(training: Sequence[Record]) -> tuple[float, ...]:
     return tuple(float(one) if one > 0 else 1.0 for one in deviation)
 
 
-def episodes_of(test: Sequence[Record], settled: Settled, washout: int) -> list[Record]:
+def episodes_of(test: Sequence[Record], settled: Questions, washout: int) -> list[Record]:
     """The episodes: the records, or blocks of the one record.
 
     Examples
     --------
     >>> record = Record(u=np.zeros(1000), y=np.zeros(1000))
-    >>> [len(block) for block in episodes_of([record], Settled(blocks=3, gap=50, mixing=1e-3), washout=20)]
+    >>> [len(block) for block in episodes_of([record], Questions(blocks=3, gap=50, mixing=1e-3), washout=20)]
     [300, 300, 300]
     """
     require_distinct(test)
@@ -158,7 +159,7 @@ def episodes_of(test: Sequence[Record], settled: Settled, washout: int) -> list[
                 f"{settled.blocks} blocks with gaps of {settled.gap} samples leave {max(length, 0)} samples for each of"
                 f" {len(record)}, but the washout alone takes {washout}: take fewer blocks or shorter gaps"
             )
-        parts = blocks(len(record), length, settled.gap, washout)[: settled.blocks]
+        parts = cut_blocks(len(record), length, settled.gap, washout)[: settled.blocks]
         episodes = [record.part(*part, f"{record.name}, block {i}") for i, part in enumerate(parts, start=1)]
     for record in episodes:
         if len(record) <= washout:
@@ -176,7 +177,7 @@ def models_of(folder: RunFolder) -> dict[str, Model]:
     return folder.models
 
 
-def settle_opening(known: Generalisation | None, test: str, asked: Settled, own: str) -> tuple[bool, bool]:
+def settle_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
     """Whether test data may be opened for what is asked, or have been for just that, and whether it is late to ask.
 
     Test data can be opened once. What was asked then can be asked again and has the same answer. A criterion that was
@@ -224,6 +225,6 @@ def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Recor
     return second
 
 
-def _listed(settled: Settled) -> str:
-    parts = {name: value for name, value in settled.to_dict().items() if value not in (None, 0)}
+def _listed(settled: Questions) -> str:
+    parts = {name: value for name, value in to_json(settled).items() if value not in (None, 0)}
     return ", ".join(f"{name} {value}" for name, value in parts.items())

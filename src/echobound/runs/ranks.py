@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from echobound.errors import InputError
-from echobound.runs.derivation import scoring_of
+from echobound.runs.derivation import search_of
 from echobound.runs.folder import RunFolder
 from echobound.scenario import QuantileInterval, RankBand
 
@@ -34,7 +34,7 @@ def ranks_and_quantiles(folder: RunFolder, rank: int | None = None, quantile: fl
             "ranks and quantiles are stated for networks of one law, their number settled beforehand or found by"
             " patience: leave out the rank and the quantile"
         )
-    scores, scoring, found = folder.search["scores"][:, 0], scoring_of(plan), dict[str, Any]()
+    scores, scoring, found = folder.search["scores"][:, 0], search_of(plan, folder.search).scoring, dict[str, Any]()
     if rank is not None:
         band = RankBand.of(scores, beta=plan.beta, ranks=min(RANKS, len(scores)), **scoring)
         words = band.words_of(rank)

@@ -1,60 +1,50 @@
 """The theory: bounds, the law of the violation probability, certificates, verification, and further statements.
 
-Numbers in, statements out.
+Numbers in, statements out. `statements` and `stopping` have a file for each variant.
 """
 
-from echobound.scenario.band import (
-    DistributionBand,
-    RankBand,
-    SecondSet,
-    crossing_probability,
-    dkw_width,
-    kolmogorov_width,
-    local_level,
-)
 from echobound.scenario.bounds import (
     beta_exact,
     beta_explicit,
     epsilon_exact,
     epsilon_explicit,
-    log_beta_exact,
     networks_exact,
     networks_explicit,
 )
-from echobound.scenario.certificate import Certificate, WorstCase, certify, schema
+from echobound.scenario.certificate import Certificate, WorstCase
+from echobound.scenario.certifying import certify
 from echobound.scenario.criterion import Criterion
-from echobound.scenario.ends import BothEnds, QuantileInterval, epsilon_both, miss_both, networks_both
-from echobound.scenario.episodes import ConformalBand, ErrorLimit, FailureRate, MeanLoss, blocks
 from echobound.scenario.fresh import Divergence, Verification, verify_counts, verify_divergence
-from echobound.scenario.gain import (
-    Gain,
-    beaten_probability,
-    beaten_probability_limit,
-    extrapolated_gain,
-    learning_curve,
-    tail_gain,
-)
-from echobound.scenario.generalisation import Generalisation, Seen, Settled
-from echobound.scenario.optimism import Optimism, expected_optimism, mean_of_best
+from echobound.scenario.generalisation import Generalisation
 from echobound.scenario.ordering import count_violations, ranking, select
-from echobound.scenario.removal import Removal, most_discarded
-from echobound.scenario.renewal import Renewal
-from echobound.scenario.several import (
-    Families,
-    JointScores,
-    networks_families,
-    networks_joint,
-    networks_separate,
-    spent_beta,
-)
-from echobound.scenario.statement import ScoreStatement, Statement
+from echobound.scenario.questions import EpisodeErrors, Questions
+from echobound.scenario.schema import schema
+from echobound.scenario.search import ScoreName, Search
+from echobound.scenario.several import any_of, each_of, spent_beta
+from echobound.scenario.statements.base import Statement
+from echobound.scenario.statements.both_ends import BothEnds
+from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.distribution_band import DistributionBand
+from echobound.scenario.statements.error_limit import ErrorLimit
+from echobound.scenario.statements.failure_rate import FailureRate
+from echobound.scenario.statements.families import Families
+from echobound.scenario.statements.gain import Gain, extrapolated_gain, learning_curve, tail_gain
+from echobound.scenario.statements.joint_scores import JointScores
+from echobound.scenario.statements.mean_loss import MeanLoss
+from echobound.scenario.statements.optimism import Optimism, expected_optimism
+from echobound.scenario.statements.quantile import QuantileInterval
+from echobound.scenario.statements.rank_band import RankBand
+from echobound.scenario.statements.registry import claims_of, statements_of, title_of
+from echobound.scenario.statements.removal import Removal
+from echobound.scenario.statements.renewal import Renewal
+from echobound.scenario.statements.second_set import SecondSet
+from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import (
     Anytime,
-    Horizon,
+    Between,
     Looks,
     Mixture,
     Patience,
-    Stopped,
     StoppingRule,
     peeking_probability,
     stopping_rule,
@@ -63,18 +53,19 @@ from echobound.scenario.violation import ViolationLaw
 
 __all__ = [
     "Anytime",
+    "Between",
     "BothEnds",
     "Certificate",
     "ConformalBand",
     "Criterion",
     "DistributionBand",
     "Divergence",
+    "EpisodeErrors",
     "ErrorLimit",
     "FailureRate",
     "Families",
     "Gain",
     "Generalisation",
-    "Horizon",
     "JointScores",
     "Looks",
     "MeanLoss",
@@ -82,53 +73,42 @@ __all__ = [
     "Optimism",
     "Patience",
     "QuantileInterval",
+    "Questions",
     "RankBand",
     "Removal",
     "Renewal",
-    "ScoreStatement",
+    "ScoreName",
+    "Search",
     "SecondSet",
-    "Seen",
-    "Settled",
     "Statement",
     "Stopped",
     "StoppingRule",
     "Verification",
     "ViolationLaw",
     "WorstCase",
-    "beaten_probability",
-    "beaten_probability_limit",
+    "any_of",
     "beta_exact",
     "beta_explicit",
-    "blocks",
     "certify",
+    "claims_of",
     "count_violations",
-    "crossing_probability",
-    "dkw_width",
-    "epsilon_both",
+    "each_of",
     "epsilon_exact",
     "epsilon_explicit",
     "expected_optimism",
     "extrapolated_gain",
-    "kolmogorov_width",
     "learning_curve",
-    "local_level",
-    "log_beta_exact",
-    "mean_of_best",
-    "miss_both",
-    "most_discarded",
-    "networks_both",
     "networks_exact",
     "networks_explicit",
-    "networks_families",
-    "networks_joint",
-    "networks_separate",
     "peeking_probability",
     "ranking",
     "schema",
     "select",
     "spent_beta",
+    "statements_of",
     "stopping_rule",
     "tail_gain",
+    "title_of",
     "verify_counts",
     "verify_divergence",
 ]

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Scores
 from echobound.errors import DamagedFile, InputError
-from echobound.scenario.bounds import (
-    beta_exact,
-    epsilon_exact,
-    log_beta_exact,
-    networks_exact,
-    networks_explicit,
-)
-from echobound.scenario.ordering import goodness, select
-from echobound.scenario.sentences import not_stated_of, statement_of, worst_of
-from echobound.scenario.statement import Statement, digest_of
-from echobound.scenario.stopping import Stopped, StoppingRule
+from echobound.scenario.search import ScoreName, Search
+from echobound.scenario.statements.base import Statement
+from echobound.scenario.statements.stopped import Stopped
+from echobound.scenario.stopping import StoppingRule
+from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, shortened, to_json
 
-__all__ = ["Certificate", "WorstCase", "certify", "schema"]
+__all__ = ["Certificate", "WorstCase"]
 
 SCHEMA_VERSION = 1
-OF_SCORES = ("renewal", "stopped", "removal", "families", "joint scores", "both ends", "gain")
+Chance = Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1)]
+UpToOne = Annotated[float, Keywords(exclusiveMinimum=0, maximum=1)]
+Text = Annotated[str, Keywords(minLength=1)]
 
 
 @dataclass(frozen=True)
@@ -43,16 +38,24 @@ class WorstCase:
         Whether it did.
     divergence_bound
         Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges; of
-        several families, whichever it is drawn from.
+        several families, from any of them.
     statement
         In plain words.
     """
 
-    index: int
-    threshold: float | None
+    index: Annotated[int, Keywords(minimum=0)]
+    threshold: Annotated[float | None, Keywords("Worst score; null if that network diverged.")]
     diverged: bool
-    divergence_bound: float | None
-    statement: str
+    divergence_bound: Annotated[
+        float | None,
+        Keywords(
+            "Clopper-Pearson upper limit at beta for the probability of divergence; null if none diverged, or if one"
+            " stops at will.",
+            exclusiveMinimum=0,
+            maximum=1,
+        ),
+    ]
+    statement: Text
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Certificate:
 
     Examples
     --------
+    >>> from echobound.scenario import certify
     >>> scores = [90.0 - i / 10 for i in range(59)]
     >>> certificate = certify(scores, score="fit", direction="max", epsilon=0.05, beta=0.05, law={}, seed=0, digests={})
     >>> Certificate.from_dict(certificate.to_dict()) == certificate
@@ -70,43 +74,76 @@ class Certificate:
     >>> certificate.check(scores)  # every number derived again
     """
 
-    score: str
-    direction: Literal["max", "min"]
+    score: Annotated[str, Keywords("Name of the score that selects.", minLength=1)]
+    direction: Annotated[Literal["max", "min"], Keywords("Whether larger or smaller is better.")]
     unit: str
-    networks: int
-    epsilon: float
-    beta: float
+    networks: Annotated[int, Keywords("N, failures included.", minimum=1)]
+    epsilon: Annotated[Chance, Keywords("Violation probability that is certified.")]
+    beta: Annotated[Chance, Keywords("1 - confidence.")]
     bound: Literal["exact", "explicit"]
-    networks_required: int
-    epsilon_exact: float
-    beta_exact: float
-    log10_beta_exact: float
+    networks_required: Annotated[
+        int, Keywords("What the bound, or the stopping rule, asks for at epsilon and beta.", minimum=1)
+    ]
+    epsilon_exact: Annotated[
+        UpToOne,
+        Keywords(
+            "What N networks certify at beta by the exact bound, rounded up; by the stopping rule where one stops at"
+            " will."
+        ),
+    ]
+    beta_exact: Annotated[
+        UpToOne,
+        Keywords(
+            "What is left of beta at epsilon by the exact bound, rounded up; never 0. Beta itself where one stops at"
+            " will."
+        ),
+    ]
+    log10_beta_exact: Annotated[float, Keywords("The same where no float can hold it.", maximum=0)]
     status: Literal["certified", "all diverged"]
-    winner: int | None
-    threshold: float | None
-    failures: int
-    statement: str
-    not_stated: tuple[str, ...]
+    winner: Annotated[
+        int | None,
+        Keywords(
+            "Number of the best network, family after family, the lowest of several; null if all diverged.", minimum=0
+        ),
+    ]
+    threshold: Annotated[float | None, Keywords("Its score; null if all diverged.")]
+    failures: Annotated[int, Keywords("Networks that diverged; they count as the worst.", minimum=0)]
+    statement: Text
+    not_stated: Annotated[tuple[str, ...], Keywords(minItems=1)]
     worst: WorstCase
-    law: Mapping[str, Any]
-    seed: int
+    law: Annotated[
+        Mapping[str, Any],
+        Keywords("What the networks were drawn from; empty where there are several families, each with its own."),
+    ]
+    seed: Annotated[int, Keywords(minimum=0)]
     families: tuple[Mapping[str, Any], ...]
-    digests: Mapping[str, str]
-    horizon: int | None = None
-    blocks: int | None = None
-    kind: str = "best"
+    digests: Annotated[Mapping[str, str], Keywords("Of data, plan, ledger and model.")]
+    horizon: Annotated[
+        int | None, Keywords("Samples ahead that outputs were predicted; null for a free run.", minimum=1)
+    ] = None
+    blocks: Annotated[
+        int | None,
+        Keywords(
+            "Blocks of the training data that were scored in turn: a score is their mean, and the model was trained"
+            " again on all of them. Null: validation data of their own.",
+            minimum=2,
+        ),
+    ] = None
+    kind: Annotated[str, Keywords("The threshold is the best score.", const="best")] = "best"
     rule: str = "fixed"
-    rank: int = 1
+    rank: Annotated[int, Keywords("1: the best network sets the threshold.", const=1)] = 1
     statements: tuple[Statement, ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    provenance: Annotated[Mapping[str, Any], Keywords("Host, times, engine, versions: outside identity.")] = field(
+        default_factory=dict, compare=False
+    )
 
     @property
     def each(self) -> int:
-        """Networks of the smallest family: whatever is certified, so many certify it."""
+        """Networks of the smallest family, which decides what is certified."""
         return min(int(family["networks"]) for family in self.families)
 
     def position(self, family: int, index: int) -> int:
-        """The number that a network has here, family after family; of one family, its index."""
+        """Position of a network, family after family; with one family, its index."""
         before = 0
         for one in self.families if len(self.families) > 1 else ():
             if one["family"] == family:
@@ -115,7 +152,7 @@ class Certificate:
         return before + index
 
     def family_name(self, position: int) -> str:
-        """Which of several families a network belongs to; empty of one."""
+        """Name of the family that a network belongs to; empty if there is only one."""
         end = 0
         for family in self.families if len(self.families) > 1 else ():
             end += int(family["networks"])
@@ -135,11 +172,9 @@ class Certificate:
 
     def identity(self) -> dict[str, Any]:
         """Everything but the provenance, as JSON."""
-        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("provenance", "worst")}
-        content |= {"schema_version": SCHEMA_VERSION, "worst": dict(vars(self.worst))}
-        content["statements"] = [statement.to_dict() for statement in self.statements]
-        plain: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
-        return plain
+        content: dict[str, Any] = to_json(self)
+        del content["provenance"]
+        return {**content, "schema_version": SCHEMA_VERSION}
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as JSON, with its digest."""
@@ -148,28 +183,15 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Certificate:
-        """Inverse of `to_dict`; anything missing, unknown or of the wrong type is refused, and so is a wrong digest."""
-        expected = {f.name for f in fields(cls)} | {"schema_version", "digest"}
-        for name in sorted(expected ^ set(content)):
-            raise DamagedFile(path, str(name), "missing" if name in expected else "unknown")
-        if content["schema_version"] is not SCHEMA_VERSION:
+        """Inverse of `to_dict`; a field that is missing, unknown or of another type is refused, and a wrong digest."""
+        held = [f.name for f in fields(cls)]
+        require_names([*held, "schema_version", "digest"], content, path)
+        version = content["schema_version"]
+        if version is not SCHEMA_VERSION:  # not `!=`, since true equals 1
             raise DamagedFile(
-                path, "schema_version", f"{content['schema_version']!r}, this version reads {SCHEMA_VERSION}"
+                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
             )
-        values = {name: content[name] for name in expected - {"schema_version", "digest"}}
-        for name, value in values.items():
-            if not _fits(value, _TYPES[name]):
-                raise DamagedFile(path, name, f"a value of another type was expected, found {value!r}"[:200])
-        worst = values["worst"]
-        if set(worst) != set(_WORST) or not all(_fits(worst[name], kind) for name, kind in _WORST.items()):
-            raise DamagedFile(path, "worst", "not the worst case of a certificate")
-        values |= {
-            "worst": WorstCase(**worst),
-            "families": tuple(values["families"]),
-            "not_stated": tuple(values["not_stated"]),
-            "statements": tuple(_statements(values["statements"], path)),
-        }
-        certificate = cls(**values)
+        certificate = from_json(cls, {name: content[name] for name in held}, path)
         try:
             digest = digest_of(certificate.identity())
         except (TypeError, ValueError) as error:
@@ -186,10 +208,7 @@ class Certificate:
         DamagedFile
             Naming the first field that does not follow.
         """
-        ours, theirs = self.identity(), derived.identity()
-        for name in ours:
-            if ours[name] != theirs[name]:
-                raise DamagedFile(path, name, f"{_short(theirs[name])} follows, {_short(ours[name])} is stated")
+        require_equal(derived.identity(), self.identity(), path)
 
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
@@ -206,240 +225,37 @@ class Certificate:
         DamagedFile
             Naming the first field that does not follow.
         """
+        from echobound.scenario import certifying  # which makes certificates, so it cannot be imported before
+
         table = None if scores is None else np.atleast_1d(np.asarray(scores, dtype=np.float64))
         first = table if table is None or table.ndim == 1 else table[:, 0]
         if first is not None and len(first) != self.networks:
             raise DamagedFile(path, "networks", f"{len(first)} have scores, {self.networks} are stated")
         try:
-            derived = _derive(self)
+            derived = certifying.derived(self)
             if first is not None:
-                derived = certify(
-                    first,
-                    score=self.score,
-                    direction=self.direction,
-                    unit=self.unit,
-                    horizon=self.horizon,
-                    blocks=self.blocks,
-                    epsilon=self.epsilon,
-                    beta=self.beta,
-                    bound=self.bound,
-                    law=self.law,
-                    seed=self.seed,
-                    digests=self.digests,
-                    families=self.families,
-                    statements=self.statements,
-                )
+                derived = certifying.certify(first, **{name: getattr(self, name) for name in certifying.SETTLED})
         except InputError as error:
             raise DamagedFile(path, "content", str(error)) from None
         self.require_equal(derived, path)
-        for statement in self.statements if table is not None else ():
-            if not statement.of_all_scores:
-                statement.check(first, path=path)
-            elif table is not None and table.ndim == 2:
-                statement.check(table, path=path)
+        if table is not None:
+            self._check_statements(table if table.ndim == 2 else table[:, None], path)
 
-
-def certify(
-    scores: ArrayLike,
-    *,
-    score: str,
-    direction: Literal["max", "min"],
-    epsilon: float,
-    beta: float,
-    law: Mapping[str, Any],
-    seed: int,
-    digests: Mapping[str, str],
-    bound: Literal["exact", "explicit"] = "exact",
-    unit: str = "",
-    horizon: int | None = None,
-    blocks: int | None = None,
-    families: Sequence[Mapping[str, Any]] = (),
-    statements: Sequence[Statement] = (),
-    provenance: Mapping[str, Any] | None = None,
-) -> Certificate:
-    """Certify the best (and the worst) of a number of networks settled beforehand, or found by a stopping rule.
-
-    Parameters
-    ----------
-    scores
-        One for each network, in the order of their index; not finite where a network diverged. All of them count.
-    score, direction, unit, horizon
-        What was scored, whether larger (``"max"``) or smaller (``"min"``) is better, its unit, and how many samples
-        ahead outputs were predicted (None: a free run).
-    blocks
-        How many blocks of the training data were scored in turn (a score is their mean, and the model was trained
-        again on all of them); None for validation data of their own.
-    epsilon, beta, bound
-        What is claimed, and by which bound.
-    law, seed, digests
-        From what the networks were drawn, and fingerprints of data, plan, ledger and model.
-    families
-        Where there are several: ``family``, ``name``, ``networks`` and ``law`` of each, their scores one after the
-        other. What is certified then holds for a new network of whichever of them.
-    statements
-        What else these scores say: `Stopped` where a rule found the number of networks, `Removal`, `Families`,
-        `JointScores`, `BothEnds`, `Gain`.
-    provenance
-        Where and when; not part of what is certified.
-
-    Examples
-    --------
-    >>> certificate = certify([80.0, 90.0, float("-inf")], score="fit", direction="max", unit="%", epsilon=0.9,
-    ...                       beta=0.01, law={}, seed=0, digests={})
-    >>> certificate.winner, certificate.threshold, certificate.failures
-    (1, 90.0, 1)
-    >>> print(certificate.statement)
-    With confidence 1 - 0.01, a new network drawn and trained in the same way scores a FIT above 90 % on these
-    validation data with probability at most 0.9.
-    """
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
-    sign = 1.0 if direction == "max" else -1.0
-    failed = ~np.isfinite(values)
-    best, worst = select(scores, direction), int(np.argmin(values))
-    count = len(values)
-    draft = Certificate(
-        score=score,
-        direction=direction,
-        unit=unit,
-        horizon=horizon,
-        blocks=blocks,
-        networks=count,
-        epsilon=float(epsilon),
-        beta=float(beta),
-        bound=bound,
-        networks_required=0,
-        epsilon_exact=0.0,
-        beta_exact=0.0,
-        log10_beta_exact=0.0,
-        status="all diverged" if best is None else "certified",
-        winner=best,
-        threshold=None if best is None else float(sign * values[best]),
-        failures=int(failed.sum()),
-        statement="",
-        not_stated=(),
-        worst=WorstCase(
-            index=worst,
-            threshold=None if failed[worst] else float(sign * values[worst]),
-            diverged=bool(failed[worst]),
-            divergence_bound=None,
-            statement="",
-        ),
-        law=law,
-        seed=int(seed),
-        families=_with_failures(families, failed) or ({"family": 0, "networks": count},),
-        digests=digests,
-        statements=tuple(statements),
-        provenance=provenance or {},
-    )
-    return _derive(draft)
-
-
-def _with_failures(families: Sequence[Mapping[str, Any]], failed: NDArray[np.bool_]) -> tuple[Mapping[str, Any], ...]:
-    """Each of several families with the number of its networks that diverged."""
-    if len(families) < 2:
-        return tuple(families)
-    parts = np.split(failed, np.cumsum([family["networks"] for family in families])[:-1])
-    return tuple({**family, "failures": int(part.sum())} for family, part in zip(families, parts, strict=True))
-
-
-def _derive(draft: Certificate) -> Certificate:
-    """Fill in everything that follows from N, epsilon, beta, thresholds and failures."""
-    n, epsilon, beta = draft.networks, draft.epsilon, draft.beta
-    if draft.bound not in ("exact", "explicit"):
-        raise InputError(f"the bound must be 'exact' or 'explicit', got {draft.bound!r}")
-    _require_of_the_same(draft)
-    rule = draft.stopping_rule
-    # A rule that looks at ranks alone leaves everything as it is for a number settled beforehand.
-    at_will = rule if rule is not None and not rule.by_ranks else None
-    if at_will is not None:
-        required = at_will.networks(epsilon)
-    else:
-        required = (networks_exact if draft.bound == "exact" else networks_explicit)(epsilon, beta)
-    if sum(family.get("networks", 0) for family in draft.families) != n:
-        raise InputError(f"the families do not have {n} networks in all")
-    each = draft.each
-    if each < required:
-        raise InputError(
-            f"{each} networks cannot certify epsilon={epsilon:g} at beta={beta:g}: {required} are needed by the"
-            f" {draft.bound if at_will is None else at_will.kind} bound"
+    def _check_statements(self, table: Scores, path: str | Path) -> None:
+        """Make each statement again, from the scores and what the statements show to have been settled."""
+        settled = {name: value for statement in self.statements for name, value in statement.settled().items()}
+        settled["scores"] = (
+            ScoreName(self.score, self.direction, self.unit),
+            *settled.get("scores", ())[1:],  # what a statement holds of the first score lacks its unit
         )
-    indices = {draft.worst.index} | ({draft.winner} if draft.winner is not None else set())
-    if not (all(0 <= i < n for i in indices) and 0 <= draft.failures <= n and draft.seed >= 0):
-        raise InputError(f"winner, worst, failures or seed cannot come from {n} networks")
-    if draft.blocks is not None and draft.blocks < 2:
-        raise InputError(f"blocks are scored in turn, so there are at least 2 of them, got {draft.blocks}")
-    return replace(
-        draft,
-        kind="best",
-        rule="fixed" if rule is None else rule.kind,
-        rank=1,
-        networks_required=required,
-        epsilon_exact=epsilon_exact(each, beta) if at_will is None else at_will.epsilon(n),
-        beta_exact=beta_exact(each, epsilon) if at_will is None else beta,
-        log10_beta_exact=(log_beta_exact(each, epsilon) if at_will is None else math.log(beta)) / math.log(10),
-        status="all diverged" if draft.winner is None else "certified",
-        statement=statement_of(draft),
-        not_stated=not_stated_of(draft),
-        worst=worst_of(draft),
-    )
-
-
-def _require_of_the_same(draft: Certificate) -> None:
-    """Statements in a certificate are of kinds that scores confirm, one of each, about the same scores."""
-    kinds = [statement.kind for statement in draft.statements]
-    if len(set(kinds)) < len(kinds) or not set(kinds) <= set(OF_SCORES):
-        raise InputError(f"statements may be {', '.join(OF_SCORES)}, one of each, got {', '.join(kinds)}")
-    for statement in draft.statements:
-        for name in ("networks", "beta", "score", "direction", "unit", "horizon", "blocks"):
-            ours, theirs = getattr(draft, name), getattr(statement, name, getattr(draft, name))
-            if isinstance(theirs, tuple):  # one number for each family
-                ours = tuple(family.get("networks") for family in draft.families)
-            if ours != theirs:
-                raise InputError(f"{name} is {ours!r}, but {theirs!r} in the statement {statement.kind!r}")
-
-
-def _statements(content: Sequence[Any], path: str | Path) -> list[Statement]:
-    for entry in content:
-        if not isinstance(entry, dict):
-            raise DamagedFile(path, "statements", f"{entry!r} is not a statement"[:200])
-    return [Statement.from_dict(entry, path) for entry in content]
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of ``certificate.json``."""
-    text = Path(__file__).with_name("certificate.schema.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
-    return content
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-_NUMBER, _MAYBE = (int, float), (int, float, type(None))
-_WORST: dict[str, Any] = {
-    "index": int,
-    "threshold": _MAYBE,
-    "diverged": bool,
-    "divergence_bound": _MAYBE,
-    "statement": str,
-}
-_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("score", "direction", "unit", "bound", "status", "statement", "kind", "rule"), str),
-    **dict.fromkeys(("networks", "networks_required", "failures", "seed", "rank"), int),
-    **dict.fromkeys(("epsilon", "beta", "epsilon_exact", "beta_exact", "log10_beta_exact"), _NUMBER),
-    **dict.fromkeys(("law", "digests", "worst", "provenance"), dict),
-    **dict.fromkeys(("families", "not_stated", "statements"), list),
-    "winner": (int, type(None)),
-    "horizon": (int, type(None)),
-    "blocks": (int, type(None)),
-    "threshold": _MAYBE,
-}
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a JSON value has a type; true and false are not numbers."""
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        search = Search(table=table, beta=self.beta, horizon=self.horizon, blocks=self.blocks, **settled)
+        for statement in self.statements:
+            if statement.of_all_scores and table.shape[1] == 1:
+                continue  # the scores of the first alone cannot tell
+            try:
+                found = type(statement).of_search(search)
+            except InputError as error:
+                raise DamagedFile(path, statement.kind, str(error)) from None
+            if found is None:
+                raise DamagedFile(path, statement.kind, "nothing of this kind is stated about such a search")
+            require_equal(found.to_dict(), statement.to_dict(), path, statement.kind)

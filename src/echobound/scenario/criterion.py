@@ -1,4 +1,4 @@
-"""Criterion: a score and a limit that an episode has to keep, settled before the test data are opened."""
+"""Criterion: a score and a limit that an episode has to meet, settled before the test data are opened."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.errors import InputError
+from echobound.typed import refuse, shortened
 
 __all__ = ["Criterion"]
 
@@ -22,14 +24,14 @@ _FORM = re.compile(r"\s*(?P<score>[^<>=]*[^<>=\s])\s*(?P<relation><=|>=|<|>)\s*(
 
 @dataclass(frozen=True)
 class Criterion:
-    """What an episode has to keep, such as ``fit>80``.
+    """What an episode has to meet, such as ``fit>80``.
 
     Parameters
     ----------
     score
         Name of the score.
     relation, limit
-        How the score of an episode must compare with what.
+        How the score of an episode must compare with which limit.
 
     Examples
     --------
@@ -63,14 +65,30 @@ class Criterion:
         if (self.relation[0] == ">") != (direction == "max"):
             better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")
             raise InputError(
-                f"of {self.score} {better} is better, so the criterion {self} would be met by bad models: write"
+                f"{better} is better for {self.score}, so bad models would satisfy the criterion {self}: write"
                 f" {self.score}{sign}{self.limit:g}"
             )
 
     def met(self, scores: Sequence[float | None]) -> NDArray[np.bool_]:
-        """Which scores keep it; None is an episode in which the model diverged, and does not."""
+        """Which scores meet it; None stands for an episode in which the model diverged, which does not."""
         values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
         return np.asarray(_COMPARE[self.relation](values, self.limit)) & np.isfinite(values)
+
+    def to_json(self) -> str:
+        """As text: how a criterion is nested in other JSON."""
+        return str(self)
+
+    @classmethod
+    def from_json(cls, content: Any, path: str | Path | None = None) -> Criterion:
+        """Inverse of `to_json`."""
+        if not isinstance(content, str):
+            refuse(path, "criterion", f"a text was expected, found {shortened(repr(content))}")
+        return cls.of(content)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of `to_json`."""
+        return {"type": "string", "minLength": 1}
 
     def __str__(self) -> str:
         short = f"{self.limit:g}"

@@ -1,4 +1,4 @@
-"""Fresh networks against a certificate: how many violate it, and how probable that is."""
+"""Fresh networks against a certificate: how many violate it, and how probable that many are."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Verification:
     fresh, violations, ties
         M, those strictly beyond the threshold, and those exactly on it.
     p_value
-        P(X >= violations) under the exact law, X ~ BetaBinomial(M; k, N - k + 1); too large with ties, never too small.
+        P(X >= violations) under the exact law, X ~ BetaBinomial(M; k, N - k + 1); with ties it is an upper bound.
     probability
         P(X = violations).
     clopper_pearson
         Upper limit for the violation probability at confidence 1 - beta from the fresh networks alone.
     epsilon_combined
-        The same from search and fresh networks together; ties count as violations, without which it would not hold.
+        The same from search and fresh networks together; ties count as violations, or it would not hold.
     alone
         Whether the search adds nothing, so that `epsilon_combined` is that of the fresh networks.
     """
@@ -64,14 +64,14 @@ class Verification:
         better, worse = (
             ("beats the best", "is worse than the worst") if one else ("beat the best", "are worse than the worst")
         )
-        beyond = better if case == "best" else worse
+        beaten = better if case == "best" else worse
         tied = f", {self.ties} tie with it" if self.ties else ""
         settled = f"for {self.networks} networks settled beforehand " if self.alone else ""
-        who = f"The {self.fresh} alone" if self.alone else f"All {self.networks + self.fresh} networks together"
+        counted = f"The {self.fresh} alone" if self.alone else f"All {self.networks + self.fresh} networks together"
         return (
-            f"Of {self.fresh} fresh networks, {self.violations} {beyond} of the {self.networks} of the search{tied};"
+            f"Of {self.fresh} fresh networks, {self.violations} {beaten} of the {self.networks} of the search{tied};"
             f" {settled}the exact theory expects {self.expected:.3g}, and {self.violations} or more have probability"
-            f" {self.p_value:.3g}. {who} certify epsilon ="
+            f" {self.p_value:.3g}. {counted} certify epsilon ="
             f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
         )
 
@@ -89,8 +89,8 @@ def verify_counts(
     """Judge a number of violations among fresh networks.
 
     `alone` leaves the search out of what is certified: it adds nothing where its number of networks was found by
-    looking at the scores (34 % missed instead of 5 %, where somebody who knows the law of the scores stopped between
-    100 and 5000 networks and 20 fresh ones followed).
+    looking at the scores. (Pooling the two missed 34 % of the time instead of 5 % where somebody who knows the law of
+    the scores stopped between 100 and 5000 networks, followed by 20 fresh ones.)
 
     Examples
     --------
@@ -140,10 +140,10 @@ class Divergence:
     @property
     def statement(self) -> str:
         """The outcome in plain words."""
-        who = "the fresh ones alone" if self.alone else "together they"
+        counted = "the fresh ones alone" if self.alone else "together they"
         return (
             f"Of {self.fresh} fresh networks, {self.diverged} diverged, and so did {self.failures} of the"
-            f" {self.networks} of the search; {who} show that a new network diverges with probability at most"
+            f" {self.networks} of the search; {counted} show that a new network diverges with probability at most"
             f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
         )
 

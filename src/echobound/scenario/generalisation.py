@@ -1,18 +1,17 @@
 """Generalisation: the second certificate, on test data that nothing was chosen by.
 
-The first certificate speaks of new networks on the same data. This one speaks of the same models on new data: the
+The first certificate is about new networks on the same data. This one is about the same models on new data: the
 picked network, and the committee, as they were before the test data were opened.
 
 **How beta is spent.** The list of statements is settled before the test data are opened: for each model an error limit,
 a failure rate if a criterion was given, and a band. Each statement holds with the confidence it names; all of them
 together hold with confidence 1 less the sum of their betas (the union bound needs no independence), and that is what
-counts for whoever picks the most pleasing one afterwards. So nothing has to be shared among them, but nothing may be
-added to the list either once the errors were seen.
+counts for whoever quotes the most pleasing one afterwards. So beta need not be shared among them, but nothing may be
+added to the list once the errors were seen.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -21,135 +20,38 @@ from pathlib import Path
 from typing import Any
 
 from echobound.errors import DamagedFile, InputError
-from echobound.scenario.bounds import as_count, as_probability, networks_exact
-from echobound.scenario.criterion import Criterion
-from echobound.scenario.episodes import ConformalBand, EpisodeStatement, ErrorLimit, FailureRate
-from echobound.scenario.optimism import Optimism
-from echobound.scenario.statement import Statement, digest_of
+from echobound.scenario.bounds import networks_exact
+from echobound.scenario.questions import EpisodeErrors, Questions
+from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.episodes import EpisodeStatement
+from echobound.scenario.statements.error_limit import ErrorLimit
+from echobound.scenario.statements.failure_rate import FailureRate
+from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.words import confidence, upward
+from echobound.typed import digest_of, from_json, require_equal, shortened, to_json
 
-__all__ = ["Generalisation", "Seen", "Settled"]
+__all__ = ["Generalisation"]
 
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
-USEFUL = 0.05  # the probability that somebody with few episodes is told how to reach
+USEFUL = 0.05  # with few episodes, the words say how many would reach this probability
 NOT_STATED = (
-    "It speaks of these models as they were before the test data were opened: one that is changed, adapted or picked by"
-    " these data needs other test data.",
-    "It holds for new episodes that come about as the tested ones did: excitation, operating points and start. Nothing"
-    " is said about others.",
+    "It is about these models as they were before the test data were opened: a model that is changed, adapted or picked"
+    " by these data needs other test data.",
+    "It holds for new episodes that come about as the tested ones did: same excitation, operating points and start."
+    " Nothing is said about others.",
     "The list of statements was settled before the test data were opened. A further one, chosen after a look at the"
     " errors, needs other test data.",
     "A band holds on average over test data like these, not with a further confidence for this very one.",
 )
 NOT_STATED_OF_BLOCKS = (
-    "Blocks of one record are not independent. That the dependence over the gaps is as small as assumed is not tested"
-    " here, and cannot be from one record.",
+    "Blocks of one record are not independent. Whether the dependence over the gaps is as small as assumed is not"
+    " tested here, and cannot be tested with one record.",
 )
 NOT_STATED_OF_LATE = (
     "The criterion was named when the test data had been opened already. The statement about it holds only if it had"
     " been settled before that, which nothing here can show.",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settled:
-    """What is settled before the test data are opened.
-
-    Parameters
-    ----------
-    beta
-        1 - confidence of each statement.
-    discarded
-        So many of the largest errors are set aside.
-    criterion
-        What an episode has to keep; None states no failure rate.
-    blocks, gap, mixing
-        None for records that are independent episodes. For one long record: into how many blocks it is cut, how many
-        samples are left out between two, and the mixing coefficient that is assumed over so many samples.
-
-    Examples
-    --------
-    >>> Settled(criterion=Criterion.of("fit>80")).to_dict()["criterion"]
-    'fit>80'
-    """
-
-    beta: float = 0.05
-    discarded: int = 0
-    criterion: Criterion | None = None
-    blocks: int | None = None
-    gap: int | None = None
-    mixing: float | None = None
-
-    def __post_init__(self) -> None:
-        as_probability("beta", self.beta)
-        as_count("discarded", self.discarded, least=0)
-        given = [value is not None for value in (self.blocks, self.gap, self.mixing)]
-        if any(given) and not all(given):
-            raise InputError(
-                "blocks of one record need three numbers: how many blocks, the gap between them in samples, and the"
-                " mixing coefficient over the gap, which is an assumption that nothing here can make for you"
-            )
-        if self.blocks is not None and self.gap is not None and self.mixing is not None:
-            as_count("blocks", self.blocks, least=2)
-            as_count("gap", self.gap, least=0)
-            if not 0 <= self.mixing <= 1:
-                raise InputError(f"a mixing coefficient lies between 0 and 1, got {self.mixing}")
-            object.__setattr__(self, "mixing", float(self.mixing))
-        object.__setattr__(self, "beta", float(self.beta))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**vars(self), "criterion": None if self.criterion is None else str(self.criterion)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Settled:
-        """Inverse of `to_dict`."""
-        criterion = content["criterion"]
-        return cls(**{**content, "criterion": None if criterion is None else Criterion.of(criterion)})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What was seen of one model: a number for each episode, None where it diverged.
-
-    Parameters
-    ----------
-    rmse
-        Root-mean-square error.
-    peaks
-        Largest absolute error of each output.
-    scores
-        What the criterion looks at; None without a criterion.
-
-    Examples
-    --------
-    >>> Seen(rmse=(0.1, None), peaks=((0.2,), None)).episodes
-    2
-    """
-
-    rmse: tuple[float | None, ...]
-    peaks: tuple[tuple[float, ...] | None, ...]
-    scores: tuple[float | None, ...] | None = None
-
-    @property
-    def episodes(self) -> int:
-        """How many."""
-        return len(self.rmse)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"rmse": list(self.rmse), "peaks": _lists(self.peaks), "scores": _lists(self.scores)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Seen:
-        """Inverse of `to_dict`."""
-        rmse, peaks, scores = (content[name] for name in ("rmse", "peaks", "scores"))
-        return cls(
-            rmse=tuple(rmse),
-            peaks=tuple(None if one is None else tuple(one) for one in peaks),
-            scores=None if scores is None else tuple(scores),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +79,8 @@ class Generalisation:
 
     Examples
     --------
-    >>> seen = Seen(rmse=tuple(i / 100 for i in range(1, 21)), peaks=tuple((i / 50,) for i in range(1, 21)))
-    >>> second = Generalisation(settled=Settled(), outputs=("pH",), scales=(1.0,), digests={}, seen={"model": seen},
+    >>> seen = EpisodeErrors(rmse=tuple(i / 100 for i in range(1, 21)), peaks=tuple((i / 50,) for i in range(1, 21)))
+    >>> second = Generalisation(settled=Questions(), outputs=("pH",), scales=(1.0,), digests={}, seen={"model": seen},
     ...                         optimism=Optimism.of(90.0, 88.0, score="fit", unit="%"))
     >>> limit, band = second.statements["model"]
     >>> limit.limit, round(limit.epsilon, 4), band.widths
@@ -187,11 +89,11 @@ class Generalisation:
     True
     """
 
-    settled: Settled
+    settled: Questions
     outputs: tuple[str, ...]
     scales: tuple[float, ...]
     digests: Mapping[str, str]
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, EpisodeErrors]
     optimism: Optimism
     late: bool = False
     earlier: int = 0
@@ -199,7 +101,7 @@ class Generalisation:
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
-            raise InputError(f"a second certificate speaks of {', '.join(CALLED)}, got {', '.join(self.seen)}")
+            raise InputError(f"a second certificate is about {', '.join(CALLED)}, got {', '.join(self.seen)}")
         for seen in self.seen.values():
             counts = {self.episodes, len(seen.peaks), len(seen.rmse if seen.scores is None else seen.scores)}
             if len(counts) > 1:
@@ -210,7 +112,7 @@ class Generalisation:
             raise InputError("without a criterion nothing can have been named late")
         if self.settled.blocks not in (None, self.episodes):
             raise InputError(f"{self.settled.blocks} blocks were settled, {self.episodes} were seen")
-        _ = self.statements  # what cannot be stated is refused here
+        _ = self.statements  # made now, so that what cannot be stated is refused here and not when it is printed
 
     @property
     def episodes(self) -> int:
@@ -220,9 +122,9 @@ class Generalisation:
     @cached_property
     def statements(self) -> dict[str, tuple[EpisodeStatement, ...]]:
         """What is stated of each model, in the order of the list that was settled."""
-        return {who: tuple(self._statements(seen)) for who, seen in self.seen.items()}
+        return {name: tuple(self._statements(seen)) for name, seen in self.seen.items()}
 
-    def _statements(self, seen: Seen) -> list[EpisodeStatement]:
+    def _statements(self, seen: EpisodeErrors) -> list[EpisodeStatement]:
         beta, criterion, mixing = self.settled.beta, self.settled.criterion, self.settled.mixing
         errors = [math.inf if error is None else error for error in seen.rmse]
         error = "RMSE" if self.horizon is None else f"RMSE, predicted {self.horizon} samples ahead,"
@@ -238,13 +140,13 @@ class Generalisation:
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
         return [*made, band]
 
-    def limit(self, who: str = "model") -> ErrorLimit | None:
+    def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
-        return next((one for one in self.statements.get(who, ()) if isinstance(one, ErrorLimit)), None)
+        return next((one for one in self.statements.get(model, ()) if isinstance(one, ErrorLimit)), None)
 
-    def band(self, who: str = "model") -> ConformalBand | None:
+    def band(self, model: str = "model") -> ConformalBand | None:
         """The band of a model; None if there is no such model."""
-        return next((one for one in self.statements.get(who, ()) if isinstance(one, ConformalBand)), None)
+        return next((one for one in self.statements.get(model, ()) if isinstance(one, ConformalBand)), None)
 
     @property
     def confident(self) -> int:
@@ -267,8 +169,8 @@ class Generalisation:
     def words(self) -> tuple[tuple[str, str], ...]:
         """The certificate in plain words: about what, and what is said."""
         said = [("on test data", self.optimism.words)]
-        for who, statements in self.statements.items():
-            said += [(CALLED[who], one.claim) for one in statements]
+        for name, statements in self.statements.items():
+            said += [(CALLED[name], one.claim) for one in statements]
         if self.confident > 1:
             held = confidence(self.together)
             said.append(
@@ -297,17 +199,9 @@ class Generalisation:
         """As JSON: what it holds, what follows, the words, and a digest of it all."""
         identity = {
             "schema_version": SCHEMA_VERSION,
-            "settled": self.settled.to_dict(),
-            "late": self.late,
-            "earlier": self.earlier,
-            "horizon": self.horizon,
+            **to_json(self),
             "episodes": self.episodes,
-            "outputs": list(self.outputs),
-            "scales": list(self.scales),
-            "digests": dict(self.digests),
-            "seen": {who: seen.to_dict() for who, seen in self.seen.items()},
-            "optimism": self.optimism.to_dict(),
-            "statements": {who: [one.to_dict() for one in all_of_it] for who, all_of_it in self.statements.items()},
+            "statements": to_json(self.statements),
             "together": self.together,
             "words": [{"about": about, "says": says} for about, says in self.words],
             "not_stated": list(self.not_stated),
@@ -317,35 +211,16 @@ class Generalisation:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "generalisation.json") -> Generalisation:
         """Inverse of `to_dict`; every number and sentence is derived again, and what does not follow is refused."""
-        if content.get("schema_version") is not SCHEMA_VERSION:
-            found = content.get("schema_version")
-            raise DamagedFile(path, "schema_version", f"{found!r}, this version reads {SCHEMA_VERSION}"[:200])
+        version = content.get("schema_version")
+        if version is not SCHEMA_VERSION:
+            raise DamagedFile(
+                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
+            )
         try:
-            optimism = Statement.from_dict(content["optimism"], path)
-            if not isinstance(optimism, Optimism):
-                raise InputError(f"the optimism cannot be a statement of the kind {optimism.kind!r}")
-            held = {f.name: content[f.name] for f in fields(cls)}
-            held |= {
-                "settled": Settled.from_dict(content["settled"]),
-                "seen": {who: Seen.from_dict(seen) for who, seen in content["seen"].items()},
-                "outputs": tuple(content["outputs"]),
-                "scales": tuple(content["scales"]),
-                "optimism": optimism,
-            }
-            made = cls(**held)
+            held = {f.name: content[f.name] for f in fields(cls) if f.name in content}
+            made = from_json(cls, held, path)
             derived = made.to_dict()
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+        except (InputError, OverflowError) as error:  # a number beyond all floats, where one is computed with it
             raise DamagedFile(path, "content", f"not a second certificate, {error}"[:200]) from None
-        for name in sorted({*derived, *content}):
-            ours, theirs = (json.dumps(side.get(name), sort_keys=True) for side in (derived, content))
-            if ours != theirs or name not in derived:
-                raise DamagedFile(path, name, f"{_short(ours)} follows, {_short(theirs)} is stated")
+        require_equal(derived, content, path)
         return made
-
-
-def _lists(values: Any) -> Any:
-    return [_lists(one) for one in values] if isinstance(values, tuple) else values
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."

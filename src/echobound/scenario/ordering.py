@@ -6,11 +6,23 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Array, Mask
 from echobound.errors import InputError
 
-__all__ = ["Case", "count_violations", "goodness", "ordered", "ranking", "select", "violates"]
+__all__ = [
+    "Case",
+    "best_of",
+    "count_violations",
+    "goodness",
+    "goodness_of_each",
+    "ordered",
+    "ranking",
+    "require_member",
+    "select",
+    "violates",
+]
 
 Case = Literal["best", "worst"]
 
@@ -34,9 +46,7 @@ def count_violations(
     return int(violates(scores, threshold, direction, case).sum()), int(ties.sum())
 
 
-def violates(
-    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
-) -> NDArray[np.bool_]:
+def violates(scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case) -> Mask:
     """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
 
     Examples
@@ -51,8 +61,8 @@ def violates(
     return np.asarray(values > limit if case == "best" else values < limit)
 
 
-def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
-    """Scores turned so that larger is better; one that is not finite belongs to a network that diverged: -inf."""
+def goodness(scores: ArrayLike, direction: str) -> Array:
+    """Scores turned so that larger is better; -inf for a network that diverged, whose score is not finite."""
     if direction not in ("max", "min"):
         raise InputError(f"the direction of a score must be 'max' or 'min', got {direction!r}")
     try:
@@ -60,6 +70,14 @@ def goodness(scores: ArrayLike, direction: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"scores must be numbers: {error}") from None
     return np.where(np.isfinite(values), values if direction == "max" else -values, -np.inf)
+
+
+def goodness_of_each(scores: ArrayLike, direction: str) -> Array:
+    """As `goodness`, of one score for each of one network or more."""
+    values = goodness(scores, direction)
+    if values.ndim != 1 or not len(values):
+        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    return values
 
 
 def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
@@ -74,6 +92,24 @@ def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
     return best[0] if best else None
 
 
+def best_of(scores: ArrayLike, direction: Literal["max", "min"] = "max") -> tuple[int | None, float | None]:
+    """Index and value of the best score, the lowest index among equals; None and None if all networks diverged.
+
+    Examples
+    --------
+    >>> best_of([1.0, 3.0, 3.0]), best_of([float("nan")])
+    ((1, 3.0), (None, None))
+    """
+    order, values = ordered(scores, direction)
+    return (None, None) if values[0] is None else (order[0], values[0])
+
+
+def require_member(winner: int | None, networks: int) -> None:
+    """Refuse a winner that is not one of so many networks; None stands for no winner."""
+    if winner is not None and not 0 <= winner < networks:
+        raise InputError(f"network {winner} is not one of {networks}")
+
+
 def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> list[int]:
     """Indices of the best scores, the best first and the lowest index of equals; diverged networks are not among them.
 
@@ -83,14 +119,14 @@ def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> 
     ([1, 3], [0])
     """
     values = goodness(scores, direction)
-    order = np.argsort(-values, kind="stable")[:count]
+    order = np.argsort(-values, kind="stable")[:count]  # stable, so that the lowest index comes first among equals
     return [int(index) for index in order if values[index] != -np.inf]
 
 
 def ordered(
     scores: ArrayLike, direction: Literal["max", "min"] = "max", case: Case = "best"
 ) -> tuple[list[int], list[float | None]]:
-    """Networks from the best to the worst (or back), the lowest index first among equals: indices and scores.
+    """Indices and scores of networks from the best to the worst (or back), the lowest index first among equals.
 
     The score of a diverged network is None.
 
@@ -101,9 +137,7 @@ def ordered(
     """
     if case not in ("best", "worst"):
         raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
+    values = goodness_of_each(scores, direction)
     order = np.argsort(-values if case == "best" else values, kind="stable")
     sign = 1.0 if direction == "max" else -1.0
     return order.tolist(), [value if math.isfinite(value) else None for value in (sign * values[order]).tolist()]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import beyond, scored, upward, where
+from echobound.scenario.words import data_words, outcome_words, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -15,7 +15,7 @@ __all__ = ["not_stated_of", "statement_of", "worst_of"]
 
 FEW = 5  # families that are named in a sentence
 NOT_STATED = (
-    "It speaks of new networks drawn and trained in the same way and scored on these data, not of new data:"
+    "It is about new networks drawn and trained in the same way and scored on these data, not about new data:"
     " how well the model does on other data must be tested on other data.",
     "It does not say that a network as good as the best is rare: a new network may tie with it.",
     "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
@@ -29,39 +29,40 @@ NOT_STATED_OF_BLOCKS = (
     " held-out data.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
-    "The rule lets the number of networks depend on the scores. It covers {ends}; what is expected of a number settled"
-    " beforehand it does not: how many fresh networks violate the certificate, how probably more find a better one.",
+    "The rule lets the number of networks depend on the scores. It covers {ends}. It does not cover what is expected"
+    " when the number is settled beforehand: how many fresh networks violate the certificate, and how likely more"
+    " networks are to find a better one.",
 )
 NOT_STATED_OF_FAMILIES = (
-    "It covers the best of all families. Of each family's own best, the statement on families speaks.",
-    "Networks are numbered family after family; the families are those of a list that was settled beforehand.",
+    "It covers the best of all families. The statement on families covers each family's own best.",
+    "Networks are numbered family after family; the list of families was settled beforehand.",
 )
 NOT_STATED_OF_COMMITTEES = (
-    "It covers single networks: the committee of the best ones is another model, and nothing is certified about it.",
+    "It covers single networks: the committee of the best is another model, and nothing is certified about it.",
 )
 
 
 def statement_of(draft: Certificate) -> str:
-    """What is promised of the best."""
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}drawn and trained in the same way"
+    """What is promised about the best."""
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_any_family(draft)}drawn and trained in the same way"
     if draft.winner is None:
         return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score {where(draft)} with"
+            f"All {draft.networks} networks diverged. {start} gives a finite score {data_words(draft)} with"
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.threshold, best=True)} {where(draft)} with"
+        f"{start} {outcome_words(draft, draft.threshold)} {data_words(draft)} with"
         f" probability at most {upward(draft.epsilon)}."
     )
 
 
-def _whichever(draft: Certificate) -> str:
-    """From which of several families."""
+def _any_family(draft: Certificate) -> str:
+    """As in "from any of the 3 families"; empty for one family."""
     if len(draft.families) == 1:
         return ""
     names = [str(family.get("name")) for family in draft.families]
     listed = f" ({', '.join(names)})" if len(names) <= FEW else ""
-    return f"of whichever of the {len(names)} families{listed} "
+    return f"from any of the {len(names)} families{listed} "
 
 
 def not_stated_of(draft: Certificate) -> tuple[str, ...]:
@@ -78,14 +79,14 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
 
 
 def worst_of(draft: Certificate) -> WorstCase:
-    """What is promised of the worst, filled in."""
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_whichever(draft)}".rstrip()
+    """What is promised about the worst, filled in."""
+    start = f"With confidence 1 - {draft.beta:g}, a new network {_any_family(draft)}".rstrip()
     rule = draft.stopping_rule
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
-        # A count of failures has no limit that holds at all n together: none is claimed.
+        # No limit for a count of failures is known that holds at all n together, so none is claimed.
         said = (
-            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse: the rule {rule.kind!r}"
-            " promises nothing at this end."
+            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse than that: the rule"
+            f" {rule.kind!r} promises nothing at this end."
         )
         return replace(draft.worst, divergence_bound=None, statement=said)
     if draft.worst.diverged:
@@ -93,18 +94,17 @@ def worst_of(draft: Certificate) -> WorstCase:
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
         return replace(draft.worst, divergence_bound=bound, statement=said)
     said = (
-        f"{start} scores {scored(draft)} {beyond(draft, draft.worst.threshold, best=False)}, the worst seen, or"
-        " diverges, with"
+        f"{start} {outcome_words(draft, draft.worst.threshold, best=False)}, the worst seen, or diverges, with"
         f" probability at most {upward(draft.epsilon)}."
     )
     return replace(draft.worst, divergence_bound=None, statement=said)
 
 
 def _divergence_bound(draft: Certificate) -> float:
-    """Clopper-Pearson; of several families the largest of their limits.
+    """Clopper-Pearson; for several families, the largest of their limits.
 
-    Beta need not be shared: were the limit exceeded, it would be by the one family that diverges most, whose own limit
-    is then exceeded too.
+    Beta need not be shared: if the limit is exceeded, it is exceeded by the one family that diverges most, and then
+    that family's own limit is exceeded too.
     """
     if len(draft.families) == 1:
         return epsilon_exact(draft.networks, draft.beta, d=draft.failures + 1)

@@ -8,11 +8,21 @@ from typing import Literal, Protocol
 
 from echobound.scenario.bounds import Probability
 
-__all__ = ["beyond", "confidence", "downward", "scored", "titled", "upward", "where"]
+__all__ = [
+    "confidence",
+    "data_words",
+    "downward",
+    "outcome_words",
+    "outward",
+    "score_title",
+    "score_words",
+    "threshold_words",
+    "upward",
+]
 
 
 def upward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded up: words must not promise more than the number does.
+    """A number rounded up to some digits: words must not promise more than the number does.
 
     Examples
     --------
@@ -23,7 +33,7 @@ def upward(value: float, digits: int = 6) -> str:
 
 
 def downward(value: float, digits: int = 6) -> str:
-    """A number in so many digits, rounded down.
+    """A number rounded down to some digits.
 
     Examples
     --------
@@ -34,10 +44,15 @@ def downward(value: float, digits: int = 6) -> str:
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
-    number = Decimal(repr(float(value)))
+    number = Decimal(repr(float(value)))  # its shortest text, so that 0.05 stays 0.05 and is not rounded up
     if number:
         number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
     return f"{float(number):.{digits}g}"
+
+
+def outward(threshold: float, direction: Literal["max", "min"]) -> str:
+    """A threshold in six digits, rounded to the side on which what is said about beating it stays true."""
+    return (upward if direction == "max" else downward)(threshold)
 
 
 def confidence(beta: Probability) -> str:
@@ -60,34 +75,41 @@ class Scored(Protocol):
     def blocks(self) -> int | None: ...
 
 
-def titled(score: str) -> str:
+def score_title(score: str) -> str:
     """A score as it is called in a sentence.
 
     Examples
     --------
-    >>> titled("fit"), titled("peak"), titled("my own")
+    >>> score_title("fit"), score_title("peak"), score_title("my own")
     ('FIT', 'peak error', 'my own')
     """
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
 
 
-def scored(draft: Scored) -> str:
+def score_words(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
-    name = titled(draft.score)
+    name = score_title(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
     if draft.blocks is not None:
         return f"a mean {name}{ahead}"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def beyond(draft: Scored, threshold: float | None, *, best: bool) -> str:
+def threshold_words(draft: Scored, threshold: float | None, *, best: bool) -> str:
     """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
     above = (draft.direction == "max") == best
     value = (upward if above else downward)(math.nan if threshold is None else threshold)
     return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
-def where(draft: Scored) -> str:
+def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) -> str:
+    """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
+    if threshold is None:
+        return "gives a finite score"
+    return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
+
+
+def data_words(draft: Scored) -> str:
     """As in "on these validation data"."""
     if draft.blocks is None:
         return "on these validation data"

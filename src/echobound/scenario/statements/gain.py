@@ -1,26 +1,26 @@
-"""Is it worth training more? What a larger search would probably gain. Estimates, never part of a certificate."""
+"""Gain: whether it is worth training more networks. These are estimates, not promises."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.arrays import Array
 from echobound.errors import InputError
-from echobound.scenario.bounds import Probability, as_count, epsilon_exact
-from echobound.scenario.ordering import goodness
-from echobound.scenario.statement import Scoring, Statement
-from echobound.scenario.words import titled
+from echobound.scenario.bounds import as_count
+from echobound.scenario.ordering import goodness_of_each
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import Scoring, Statement
+from echobound.scenario.words import score_title
 
 __all__ = [
     "Gain",
     "beaten_probability",
-    "beaten_probability_limit",
     "extrapolated_gain",
     "learning_curve",
     "tail_gain",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def beaten_probability(networks: int, further: int) -> float:
-    """Probability that the best of so many further networks beats the best of N: M / (N + M).
+    """Probability that the best of M further networks beats the best of N: M / (N + M).
 
     Exact for a continuous score, before the scores are seen; smaller with ties.
 
@@ -39,18 +39,6 @@ def beaten_probability(networks: int, further: int) -> float:
     """
     n, m = as_count("networks", networks), as_count("further", further, least=0)
     return m / (n + m)
-
-
-def beaten_probability_limit(networks: int, further: int, beta: Probability) -> float:
-    """The same given the scores that were seen: an upper limit, 1 - (1 - epsilon)^M at confidence 1 - beta.
-
-    Examples
-    --------
-    >>> round(beaten_probability_limit(645, 10, 1e-7), 4)
-    0.2211
-    """
-    e = epsilon_exact(networks, beta)
-    return -math.expm1(as_count("further", further, least=0) * math.log1p(-e)) if e < 1 else 1.0
 
 
 def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "max") -> Array:
@@ -75,7 +63,7 @@ def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "ma
     >>> learning_curve(range(1, 11), [1, 5, 9, 10]).round(6).tolist()
     [5.5, 9.166667, 9.9, 10.0]
     """
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     sign = 1.0 if direction == "max" else -1.0
     return np.array([sign * _mean_best(values, as_count("a size of the learning curve", n)) for n in sizes])
 
@@ -87,12 +75,12 @@ def _mean_best(values: Array, n: int) -> float:
         raise InputError(f"the learning curve goes up to the {count} networks there are, got {n}")
     i = np.arange(count, n - 1, -1)
     weights = n / count * np.concatenate([[1.0], np.cumprod((i[:-1] - n) / (i[:-1] - 1.0))])
-    counted = weights > 0
+    counted = weights > 0  # or 0 times the -inf of a diverged network would be NaN
     return float(weights[counted] @ values[i[counted] - 1])
 
 
 def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction: str = "max") -> float:
-    """Upper bound for the mean gain of so many further networks, estimated without bias.
+    """Upper bound for the mean gain of this many further networks, estimated without bias.
 
     The mean best of n is concave in n, whatever the score's distribution, so that its slope from `reference` to N
     bounds what follows. Loose where many more networks are asked about.
@@ -102,7 +90,7 @@ def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction
     >>> round(extrapolated_gain(range(1, 11), further=1, reference=9), 6)
     0.1
     """
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     n = as_count("reference", reference)
     if n >= len(values):
         raise InputError(f"the reference must be below the {len(values)} networks there are, got {n}")
@@ -133,6 +121,7 @@ def _tail(values: Array, count: int) -> _Tail | None:
     a1 = float((excess * np.arange(count - 1, -1, -1) / (count - 1)).mean())
     if not a0 > 2 * a1 > 0:
         return None
+    # A score that is bounded above has no heavier tail than an exponential one: its shape is at most 0.
     shape = min(0.0, max(-0.5, 2 - a0 / (a0 - 2 * a1)))
     return _Tail(shape, a0 * (1 - shape), count)
 
@@ -153,16 +142,9 @@ def tail_gain(
     """
     if not (math.isfinite(factor) and factor > 1):
         raise InputError(f"the factor must be above 1, got {factor}")
-    values = np.sort(_values(scores, direction))
+    values = np.sort(goodness_of_each(scores, direction))
     tail = _tail(values, len(values) // 10 if count is None else as_count("count", count, least=2))
     return None if tail is None else tail.gain(factor)
-
-
-def _values(scores: ArrayLike, direction: str) -> Array:
-    values = goodness(scores, direction)
-    if values.ndim != 1 or not len(values):
-        raise InputError(f"one score for each network is needed, got an array of shape {values.shape}")
-    return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,10 +154,10 @@ class Gain(Statement):
     Parameters
     ----------
     networks, factor
-        N, and how many times as many are thought of.
+        N, and how many times as many are considered.
     last_decade
         What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded
-        above, the next one gains about this much at most. None where it is not finite.
+        above, the next factor of ten gains at most about as much. None where it is not finite.
     tail
         `tail_gain`: the estimate. None where there is none.
     score, direction, unit, horizon, blocks
@@ -183,6 +165,7 @@ class Gain(Statement):
     """
 
     kind = "gain"
+    title = "more networks"
     derived = ("further", "probability")
 
     networks: int
@@ -199,6 +182,11 @@ class Gain(Statement):
         as_count("networks", self.networks)
         as_count("factor", self.factor, least=2)
 
+    @classmethod
+    def of_search(cls, search: Search) -> Gain:
+        """Always made: it is an estimate, for whatever search."""
+        return cls.of(search.first, **search.scoring)
+
     @property
     def further(self) -> int:
         """Networks to be drawn in addition."""
@@ -212,18 +200,19 @@ class Gain(Statement):
     @property
     def words(self) -> str:
         """The estimate in plain words."""
-        times = {2: "Twice as many", 10: "Ten times more"}.get(self.factor, f"{self.factor} times more")
-        name = titled(self.score)
+        times = {2: "Twice", 10: "Ten times"}.get(self.factor, f"{self.factor} times")
+        name = score_title(self.score)
         point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
-        chance = f"{times} networks would find a better one with probability {self.probability:.3g}"
-        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_short(self.last_decade, 2)})"
+        chance = f"find a better one with probability {self.probability:.3g}"
+        seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
-            return f"{chance}; the scores are too few or too alike to say how much better{seen}."
-        gained = _short(self.tail, 1)
+            unknown = "the scores are too few or too alike to say how much better"
+            return f"{times} as many networks would {chance}; {unknown}{seen}."
+        gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} networks would probably gain about {gained} {point}{points}{seen}: an order of magnitude,"
-            f" give or take its own size. {chance}. Part of such a gain is luck on"
+            f"{times} as many networks would probably gain about {gained} {point}{points}{seen}; this is an"
+            f" order-of-magnitude estimate. They would {chance}. Part of such a gain is luck on"
             f" {'these validation data' if self.blocks is None else 'these blocks'}."
         )
 
@@ -235,12 +224,12 @@ class Gain(Statement):
         --------
         >>> scores = [100 - 10 * math.sqrt(1 - i / 201) for i in range(1, 201)]
         >>> print(Gain.of(scores, score="fit", unit="%").words)
-        Ten times more networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3): an order
-        of magnitude, give or take its own size. Ten times more networks would find a better one with probability 0.9.
-        Part of such a gain is luck on these validation data.
+        Ten times as many networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3); this is
+        an order-of-magnitude estimate. They would find a better one with probability 0.9. Part of such a gain is luck
+        on these validation data.
         """
         direction = scoring.get("direction", "max")
-        values = np.sort(_values(scores, direction))
+        values = np.sort(goodness_of_each(scores, direction))
         tenth = len(values) // 10
         decade = float(values[-1]) - _mean_best(values, tenth) if tenth and np.isfinite(values[-1]) else math.nan
         return cls(
@@ -251,20 +240,8 @@ class Gain(Statement):
             **scoring,
         )
 
-    def again(self, *data: Any) -> Gain:
-        """The estimate from the scores of all N networks."""
-        (scores,) = data
-        scoring: Scoring = {
-            "score": self.score,
-            "direction": self.direction,
-            "unit": self.unit,
-            "horizon": self.horizon,
-            "blocks": self.blocks,
-        }
-        return Gain.of(scores, factor=self.factor, **scoring)
 
-
-def _short(value: float, digits: int) -> str:
+def _in_full(value: float, digits: int) -> str:
     """A number of few digits in full: 10, not 1e+01."""
     return f"{float(f'{value:.{digits}g}'):g}"
 

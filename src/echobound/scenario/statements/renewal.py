@@ -1,19 +1,22 @@
-"""New data: the same N reservoirs, trained and scored again, certify afresh; and when they do not."""
+"""Renewal: the same N reservoirs, trained and scored on new data, certify afresh; and when they do not."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
-from echobound.scenario.ordering import ordered
-from echobound.scenario.statement import ScoreStatement, Scoring
-from echobound.scenario.words import beyond, scored, upward
+from echobound.scenario.ordering import best_of, require_member
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import ScoreStatement, Scoring
+from echobound.scenario.words import outcome_words, upward
 
 __all__ = ["Renewal", "require_independent"]
 
@@ -27,13 +30,13 @@ def require_independent(depends_on_model: bool | None) -> None:
     """
     if depends_on_model:
         raise InputError(
-            "the new data depend on the network in use, so the networks are not independent of them: draw new ones,"
-            " with another seed, and certify these"
+            "the new data depend on the network in use, so the networks are not independent of them: draw and certify"
+            " new ones, with another seed"
         )
     if depends_on_model is None:
         warnings.warn(
             "the renewed certificate holds only if the new data do not depend on the network in use (no closed loop"
-            " through it): say so if they do not",
+            " through it): say whether they do",
             stacklevel=3,
         )
 
@@ -62,6 +65,7 @@ class Renewal(ScoreStatement):
     """
 
     kind = "renewal"
+    title = "renewed"
     derived = ("epsilon",)
 
     networks: int
@@ -72,8 +76,25 @@ class Renewal(ScoreStatement):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_count("updates", self.updates)
-        if self.winner is not None and not 0 <= self.winner < as_count("networks", self.networks):
-            raise InputError(f"network {self.winner} is not one of {self.networks}")
+        require_member(self.winner, as_count("networks", self.networks))
+
+    @classmethod
+    def of_search(cls, search: Search) -> Renewal | None:
+        """Made where the networks were drawn before, for other data."""
+        if search.updates is None:
+            return None
+        return cls.of(
+            search.first,
+            networks=len(search.table),
+            beta=search.beta,
+            updates=search.updates,
+            depends_on_model=False,  # or the renewal would have been refused before it began
+            **search.scoring,
+        )
+
+    def settled(self) -> Mapping[str, Any]:
+        """How many renewals were planned."""
+        return {"updates": self.updates}
 
     @cached_property
     def epsilon(self) -> float:
@@ -83,11 +104,7 @@ class Renewal(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
-        what = (
-            "gives a finite score"
-            if self.threshold is None
-            else f"scores {scored(self)} {beyond(self, self.threshold, best=True)}"
-        )
+        what = outcome_words(self, self.threshold)
         jointly = "" if self.updates == 1 else f", in all {self.updates} planned renewals together"
         return (
             f"{self.start}{jointly}, a new network drawn in the same way and trained on the new data {what} on the new"
@@ -117,7 +134,7 @@ class Renewal(ScoreStatement):
         beta, updates
             1 - confidence for all the renewals that are planned, and how many these are.
         depends_on_model
-            Whether the new data depend on the network in use, as in a closed loop. True is refused; if it is not said,
+            Whether the new data depend on the network in use, as in a closed loop. True is refused; if nothing is said,
             a warning asks.
 
         Examples
@@ -126,31 +143,12 @@ class Renewal(ScoreStatement):
         >>> renewed.winner, round(renewed.epsilon, 6)
         (314, 0.049881)
         """
-        order, values = ordered(scores, scoring.get("direction", "max"))
-        if len(order) != networks:
+        count = np.size(scores)
+        if count != networks:
             raise InputError(
-                f"{networks} networks were drawn and {len(order)} have scores on the new data: score all of them, those"
-                " that were dropped too, or draw new ones"
+                f"{networks} networks were drawn and {count} have scores on the new data: score all of them,"
+                " including any that were dropped, or draw new ones"
             )
         require_independent(depends_on_model)
-        best = values[0]
-        return cls(
-            networks=networks,
-            updates=updates,
-            winner=None if best is None else order[0],
-            threshold=best,
-            beta=beta,
-            **scoring,
-        )
-
-    def again(self, *data: Any) -> Renewal:
-        """The statement from the scores of all N networks on the new data."""
-        (scores,) = data
-        return Renewal.of(
-            scores,
-            networks=self.networks,
-            beta=self.beta,
-            updates=self.updates,
-            depends_on_model=False,
-            **self.scoring,
-        )
+        winner, threshold = best_of(scores, scoring.get("direction", "max"))
+        return cls(networks=networks, updates=updates, winner=winner, threshold=threshold, beta=beta, **scoring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -9,20 +10,21 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import Probability, as_count, epsilon_exact, networks_exact
-from echobound.scenario.ordering import Case, ordered
-from echobound.scenario.statement import ScoreStatement, Scoring
-from echobound.scenario.words import beyond, scored, upward, where
+from echobound.scenario.bounds import as_count, epsilon_exact
+from echobound.scenario.ordering import Case, ordered, ranking
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import ScoreStatement, Scoring
+from echobound.scenario.words import data_words, outcome_words, upward
 
-__all__ = ["Removal", "most_discarded"]
+__all__ = ["Removal"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal(ScoreStatement):
     """At most a fraction epsilon of all networks lies beyond the (r + 1)-th best (or worst) of N; see `of`.
 
-    Exact for a continuous score, an upper bound with ties; r must be settled before the scores are seen. For an r
-    that is chosen after a look see `RankBand`.
+    Exact for a continuous score, an upper bound with ties; r must be settled before the scores are seen. To choose r
+    after a look, use `RankBand`.
 
     Parameters
     ----------
@@ -35,6 +37,7 @@ class Removal(ScoreStatement):
     """
 
     kind = "removal"
+    title = "set aside"
     derived = ("epsilon",)
 
     networks: int
@@ -47,7 +50,23 @@ class Removal(ScoreStatement):
         super().__post_init__()
         n, r = as_count("networks", self.networks), as_count("discarded", self.discarded, least=0)
         if r >= n or not 0 <= self.index < n:
-            raise InputError(f"of {n} networks {r} cannot be discarded and number {self.index} be the next")
+            raise InputError(f"{r} of {n} networks cannot be discarded, leaving number {self.index} as the next")
+
+    @classmethod
+    def of_search(cls, search: Search) -> Removal | None:
+        """Made where networks are to be set aside."""
+        if not search.discarded:
+            return None
+        return cls.of(search.first, discarded=search.discarded, beta=search.beta, **search.scoring)
+
+    @classmethod
+    def claims(cls, search: Search) -> list[int]:
+        """Those set aside and the next one."""
+        return ranking(search.first, search.direction, search.discarded + 1) if search.discarded else []
+
+    def settled(self) -> Mapping[str, Any]:
+        """How many are set aside."""
+        return {"discarded": self.discarded}
 
     @cached_property
     def epsilon(self) -> float:
@@ -58,16 +77,14 @@ class Removal(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         best, aside = self.case == "best", _aside(self.discarded, self.case)
-        new = f"{self.start}, a new network drawn and trained in the same way"
-        limit = f"{where(self)} with probability at most {upward(self.epsilon)}."
-        if self.threshold is not None:
-            limits = beyond(self, self.threshold, best=best)
-            else_ = "" if best else ", or diverges,"
-            said = f"{new} scores {scored(self)} {limits}{else_} {limit}"
-        elif best:
-            said = f"{new} gives a finite score {limit}"
-        else:
+        limit = f"{data_words(self)} with probability at most {upward(self.epsilon)}."
+        # Nothing is worse than divergence, so at that end a diverged threshold limits nothing.
+        if self.threshold is None and not best:
             said = "The threshold is a diverged network, and nothing is worse: nothing is promised at this end."
+        else:
+            new = f"{self.start}, a new network drawn and trained in the same way"
+            diverges = "" if best else ", or diverges,"
+            said = f"{new} {outcome_words(self, self.threshold, best=best)}{diverges} {limit}"
         return f"{said} The threshold is the {self.case} of {self.networks}{aside}."
 
     @classmethod
@@ -90,7 +107,7 @@ class Removal(ScoreStatement):
         order, values = ordered(scores, scoring.get("direction", "max"), case)
         r = as_count("discarded", discarded, least=0)
         if r >= len(order):
-            raise InputError(f"{r} networks cannot be discarded of {len(order)}: keep at least one")
+            raise InputError(f"{r} of {len(order)} networks cannot be discarded: keep at least one")
         return cls(
             networks=len(order),
             discarded=r,
@@ -100,32 +117,6 @@ class Removal(ScoreStatement):
             beta=beta,
             **scoring,
         )
-
-    def again(self, *data: Any) -> Removal:
-        """The statement from the scores of all N networks."""
-        (scores,) = data
-        return Removal.of(scores, discarded=self.discarded, beta=self.beta, case=self.case, **self.scoring)
-
-
-def most_discarded(networks: int, epsilon: Probability, beta: Probability) -> int | None:
-    """Largest number that may be discarded with this many networks; None if not even 0.
-
-    Examples
-    --------
-    >>> most_discarded(645, 0.05, 1e-7), most_discarded(300, 0.05, 1e-7)
-    (7, None)
-    """
-    n = as_count("networks", networks)
-    if networks_exact(epsilon, beta) > n:
-        return None
-    enough, many = 0, n
-    while many - enough > 1:
-        middle = (enough + many) // 2
-        if networks_exact(epsilon, beta, discarded=middle) > n:
-            many = middle
-        else:
-            enough = middle
-    return enough
 
 
 def _aside(discarded: int, case: Case) -> str:

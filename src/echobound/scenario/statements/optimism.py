@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from echobound.scenario.bounds import as_count
-from echobound.scenario.episodes import finite
-from echobound.scenario.statement import Statement
+from echobound.scenario.statements.base import Statement
+from echobound.scenario.statements.episodes import finite
 
-__all__ = ["Optimism", "expected_optimism", "mean_of_best"]
+__all__ = ["Optimism", "expected_optimism"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,11 @@ class Optimism(Statement):
     --------
     >>> print(Optimism.of(90.5, 88.25, score="fit", unit="%").words)
     The picked network scores 90.5 % on the validation data it was picked by and 88.25 % on test data: 2.25 worse. The
-    certificate speaks of the former.
+    certificate is about the former.
     """
 
     kind = "optimism"
+    title = "on test data"
     derived = ("difference",)
 
     score: str
@@ -57,7 +58,7 @@ class Optimism(Statement):
         outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
         return (
             f"The picked network scores {self.validation:.6g}{unit} on the validation data it was picked by and"
-            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate speaks of the former."
+            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate is about the former."
         )
 
     @classmethod
@@ -73,19 +74,9 @@ class Optimism(Statement):
         """State it from both scores; what is not finite has diverged."""
         return cls(score=score, direction=direction, unit=unit, validation=finite(validation), test=finite(test))
 
-    def again(self, *data: Any) -> Optimism:
-        """The difference from both scores."""
-        return Optimism.of(*data, score=self.score, direction=self.direction, unit=self.unit)
 
-
-def mean_of_best(networks: int) -> float:
-    """Mean of the largest of N standard normal numbers.
-
-    Examples
-    --------
-    >>> round(mean_of_best(645), 8)
-    3.11328461
-    """
+def _mean_of_best(networks: int) -> float:
+    """Mean of the largest of N standard normal numbers."""
     from scipy.integrate import quad
     from scipy.special import log_ndtr, ndtr
 
@@ -106,4 +97,4 @@ def expected_optimism(networks: int, spread: float, noise: float) -> float:
     >>> round(expected_optimism(645, spread=1.0, noise=0.5), 5)
     0.69615
     """
-    return noise**2 / math.hypot(spread, noise) * mean_of_best(networks) if noise else 0.0
+    return noise**2 / math.hypot(spread, noise) * _mean_of_best(networks) if noise else 0.0

@@ -1,0 +1,109 @@
+"""Search: the scores of all draws and what was settled about them, from which every statement is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echobound.arrays import Scores
+from echobound.scenario.statements.base import Scoring
+from echobound.scenario.stopping.base import StoppingRule
+
+__all__ = ["ScoreName", "Search"]
+
+
+@dataclass(frozen=True)
+class ScoreName:
+    """A score as sentences need it.
+
+    Parameters
+    ----------
+    name, direction, unit
+        What it is called, whether larger (``"max"``) or smaller is better, and its unit.
+    """
+
+    name: str = "score"
+    direction: Literal["max", "min"] = "max"
+    unit: str = ""
+
+
+# Compared by identity, since comparing tables of scores gives arrays.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Search:
+    """A finished search, as statements see it.
+
+    Parameters
+    ----------
+    table
+        Scores, ``(draw, score)``, family after family, each in the order of its index.
+    scores
+        What the columns are; the first selects.
+    beta
+        1 - confidence of each statement.
+    horizon, blocks
+        As in `certify`.
+    families
+        Name and number of networks of each of several families; empty for one law.
+    stop
+        The rule that found the number of networks; None where it was settled beforehand.
+    discarded
+        How many of the best networks are set aside in a further statement.
+    joint
+        Whether something is stated about all scores together.
+    updates
+        How many renewals were planned; None for networks that are new.
+
+    Examples
+    --------
+    >>> from echobound.scenario import statements_of
+    >>> search = Search(table=np.arange(100.0)[:, None], scores=(ScoreName("fit", "max", "%"),), beta=0.05, discarded=2)
+    >>> [statement.kind for statement in statements_of(search)]
+    ['removal', 'both ends', 'gain']
+    """
+
+    table: Scores
+    scores: tuple[ScoreName, ...]
+    beta: float
+    horizon: int | None = None
+    blocks: int | None = None
+    families: tuple[tuple[str, int], ...] = ()
+    stop: StoppingRule | None = None
+    discarded: int = 0
+    joint: bool = False
+    updates: int | None = None
+
+    @property
+    def first(self) -> Scores:
+        """The scores that select, one for each draw."""
+        return self.table[:, 0]
+
+    @property
+    def direction(self) -> Literal["max", "min"]:
+        """Whether larger or smaller is better in the score that selects."""
+        return self.scores[0].direction
+
+    @property
+    def at_will(self) -> bool:
+        """Whether the search may have stopped for any reason, so that only what the rule itself limits is certain."""
+        return self.stop is not None and not self.stop.by_ranks
+
+    @property
+    def scoring(self) -> Scoring:
+        """What was scored, as keywords of a statement."""
+        first = self.scores[0]
+        return {
+            "score": first.name,
+            "direction": first.direction,
+            "unit": first.unit,
+            "horizon": self.horizon,
+            "blocks": self.blocks,
+        }
+
+    @property
+    def parts(self) -> list[NDArray[np.int64]]:
+        """Positions of the draws of each family."""
+        ends = np.cumsum([count for _, count in self.families])
+        return np.split(np.arange(len(self.table)), ends[:-1])

@@ -1,0 +1,1 @@
+"""Statements: what can be promised, a file each; `registry` lists them."""

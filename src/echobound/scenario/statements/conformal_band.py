@@ -1,0 +1,119 @@
+"""Conformal band: a band around the simulated output that contains the whole of a new episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from echobound.errors import InputError
+from echobound.scenario.bounds import Probability, as_probability
+from echobound.scenario.statements.episodes import EpisodeStatement, finite, sorted_errors
+from echobound.scenario.words import confidence, upward
+
+__all__ = ["ConformalBand"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformalBand(EpisodeStatement):
+    """A band around the simulated output that contains the whole of a new episode with probability at least 1 - beta.
+
+    Marginal: over the test episodes and the new one together. There is no further confidence.
+
+    Parameters
+    ----------
+    names, widths
+        Outputs, and half the width of the band for each; None if the network diverged in too many episodes, or there
+        are too few.
+    """
+
+    kind = "conformal band"
+    title = "band"
+    derived = ("total_beta", "rank")
+
+    names: tuple[str, ...]
+    widths: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.names or len(self.names) != len(self.widths):
+            raise InputError(f"{len(self.widths)} outputs need as many names, got {len(self.names)}")
+
+    @property
+    def rank(self) -> int:
+        """Which of the errors, from the smallest; above the number of episodes there is no band."""
+        return _conformal_rank(self.episodes, self.beta)
+
+    @property
+    def claim(self) -> str:
+        """The words without the assumption they rest on."""
+        if any(width is None for width in self.widths):
+            return (
+                f"{self.tested} give no band for a probability of {1 - self.beta:g}: there are too few, or the model"
+                " diverged in some."
+            )
+        bands = ", ".join(
+            f"{name} +- {upward(width or 0.0)}" for name, width in zip(self.names, self.widths, strict=True)
+        )
+        return (
+            f"The measured output of a new episode stays within {bands} of the simulated one throughout, with"
+            f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
+            " together)."
+        )
+
+    @classmethod
+    def of(
+        cls,
+        errors: Sequence[ArrayLike],
+        *,
+        beta: float,
+        names: Sequence[str] = (),
+        scales: ArrayLike | None = None,
+        mixing: float | None = None,
+    ) -> ConformalBand:
+        """State it from the errors of each episode, ``(time, output)``.
+
+        Parameters
+        ----------
+        errors
+            Measured minus simulated outputs, one array for each episode.
+        beta, mixing
+            As in the class.
+        names
+            Of the outputs.
+        scales
+            How wide the band is for one output relative to another, settled beforehand; equal if not given.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> band = ConformalBand.of([rng.normal(size=(100, 1)) for _ in range(50)], beta=0.1, names=["pH"])
+        >>> band.rank, round(band.widths[0], 2)
+        (46, 3.11)
+        """
+        arrays = [np.abs(np.asarray(error, dtype=np.float64)) for error in errors]
+        if not arrays or any(a.ndim != 2 or not a.size or a.shape[1] != arrays[0].shape[1] for a in arrays):
+            raise InputError("for each episode an array (time, output) of errors is needed, with the same outputs")
+        outputs = arrays[0].shape[1]
+        scale = np.ones(outputs) if scales is None else np.asarray(scales, dtype=np.float64)
+        if scale.shape != (outputs,) or not (np.isfinite(scale) & (scale > 0)).all():
+            raise InputError(f"{outputs} outputs need as many positive scales, got {scales!r}")
+        # One number for an episode, its largest scaled error, makes the band hold for all samples and outputs at once.
+        values = sorted_errors([float((a / scale).max()) for a in arrays])
+        rank = _conformal_rank(len(values), beta)
+        size = finite(values[rank - 1]) if rank <= len(values) else None
+        return cls(
+            episodes=len(values),
+            beta=beta,
+            mixing=mixing,
+            names=tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1)),
+            widths=tuple(None if size is None else float(size * one) for one in scale),
+        )
+
+
+def _conformal_rank(episodes: int, beta: Probability) -> int:
+    """k = ceil((n + 1)(1 - beta)), in decimal arithmetic."""
+    return int(((episodes + 1) * (1 - as_probability("beta", beta))).to_integral_value(ROUND_CEILING))

@@ -1,0 +1,74 @@
+"""The list of statements. A new one is a file in this folder and a line here; everything else finds it by this list."""
+
+from __future__ import annotations
+
+from echobound.scenario.ordering import goodness, ranking
+from echobound.scenario.search import Search
+from echobound.scenario.statements.base import Statement
+from echobound.scenario.statements.both_ends import BothEnds
+from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.distribution_band import DistributionBand
+from echobound.scenario.statements.error_limit import ErrorLimit
+from echobound.scenario.statements.failure_rate import FailureRate
+from echobound.scenario.statements.families import Families
+from echobound.scenario.statements.gain import Gain
+from echobound.scenario.statements.joint_scores import JointScores
+from echobound.scenario.statements.mean_loss import MeanLoss
+from echobound.scenario.statements.optimism import Optimism
+from echobound.scenario.statements.quantile import QuantileInterval
+from echobound.scenario.statements.rank_band import RankBand
+from echobound.scenario.statements.removal import Removal
+from echobound.scenario.statements.renewal import Renewal
+from echobound.scenario.statements.second_set import SecondSet
+from echobound.scenario.statements.stopped import Stopped
+
+__all__ = ["OF_EPISODES", "OF_SCORES", "OF_SEARCH", "claims_of", "statements_of", "title_of"]
+
+# What a certificate may hold, in this order.
+OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
+# What is made of scores on request, and of test data.
+OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, SecondSet)
+OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, MeanLoss, Optimism)
+
+
+def statements_of(search: Search) -> tuple[Statement, ...]:
+    """What the scores of a finished search say besides the best and the worst, as it was settled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echobound.scenario import ScoreName, Search
+    >>> table = np.arange(80.0)[:, None]
+    >>> search = Search(table=table, scores=(ScoreName(),), beta=0.05, families=(("order 5", 40), ("order 8", 40)))
+    >>> [statement.kind for statement in statements_of(search)]
+    ['families', 'gain']
+    """
+    made = (kind.of_search(search) for kind in OF_SEARCH)
+    return tuple(statement for statement in made if statement is not None)
+
+
+def claims_of(search: Search) -> list[int]:
+    """Positions in the table of all draws that something is claimed by: the best, the worst, and those of statements.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from echobound.scenario import ScoreName, Search
+    >>> claims_of(Search(table=np.arange(9.0)[:, None], scores=(ScoreName(),), beta=0.05, discarded=2))
+    [0, 6, 7, 8]
+    """
+    if not len(search.table):
+        return []
+    best, worst = ranking(search.first, search.direction, 1), int(goodness(search.first, search.direction).argmin())
+    return sorted({*best, worst, *(position for kind in OF_SEARCH for position in kind.claims(search))})
+
+
+def title_of(kind: str) -> str:
+    """The short label of a kind of statement.
+
+    Examples
+    --------
+    >>> title_of("removal")
+    'set aside'
+    """
+    return Statement.kinds[kind].title

@@ -1,0 +1,69 @@
+"""Anytime: stop anywhere from a first number of networks on, for any reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from echobound.errors import InputError
+from echobound.scenario.bounds import as_count
+from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
+from echobound.scenario.words import upward
+
+__all__ = ["Anytime"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anytime(StoppingRule):
+    """Stop at any number of networks from a first one on, without a last one, for any reason.
+
+    Parameters
+    ----------
+    first
+        Nothing is certified before.
+
+    Examples
+    --------
+    >>> rule = Anytime(beta=0.05)
+    >>> round(rule.share, 10), round(rule.epsilon(645), 9)
+    (0.0071302776, 0.010867494)
+    """
+
+    kind = "anytime"
+    derived = ("share",)
+    takes = (0, 1)
+    example = "anytime"
+
+    first: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_count("first", self.first)
+        if self.share > math.exp(-2):
+            raise InputError(
+                f"beta = {self.beta:g} is too large for a rule without a last number of networks: take at most 0.5"
+            )
+
+    @cached_property
+    def share(self) -> float:
+        """The part of beta that is spent at the first n."""
+        n = self.first
+        return solved_share(self.beta, lambda x: -x * (1 + 1 / (n + 1)) + 2 + 2 / n)
+
+    def epsilon(self, networks: int) -> float:
+        """What is certified at this many networks."""
+        n = as_count("networks", networks)
+        if n < self.first:
+            return 1.0
+        return certified_limit(math.log(self.share) - 2 * math.log1p(math.log(n / self.first)), n)
+
+    @property
+    def words(self) -> str:
+        """What the rule promises."""
+        return (
+            f"{self.always} at {self.first} networks or later, a new network beats the best so far with probability at"
+            f" most epsilon = {upward(self.epsilon(self.first))} at {self.first} networks,"
+            f" {upward(self.epsilon(10 * self.first))} at {10 * self.first},"
+            f" {upward(self.epsilon(100 * self.first))} at {100 * self.first}, and so on without end."
+        )

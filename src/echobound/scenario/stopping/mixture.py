@@ -1,0 +1,42 @@
+"""Mixture: stop anywhere from 2 networks on, for any reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from echobound.scenario.bounds import as_count
+from echobound.scenario.stopping.base import StoppingRule, certified_limit
+from echobound.scenario.words import upward
+
+__all__ = ["Mixture"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(StoppingRule):
+    """Stop at any number of networks from 2 on, for any reason; there is nothing to settle but beta.
+
+    Even beta may be chosen after the data: the limit comes from a martingale, of which 1 / beta is a value.
+
+    Examples
+    --------
+    >>> round(Mixture(beta=0.05).epsilon(645), 9)
+    0.014587446
+    """
+
+    kind = "mixture"
+    example = "mixture"
+
+    def epsilon(self, networks: int) -> float:
+        """What is certified at this many networks."""
+        n = as_count("networks", networks)
+        return certified_limit(-math.log1p((n - 1) / self.beta), n - 1) if n >= 2 else 1.0
+
+    @property
+    def words(self) -> str:
+        """What the rule promises."""
+        limits = ", ".join(f"{upward(self.epsilon(n))} at {n}" for n in (100, 1000, 10_000))
+        return (
+            f"{self.always}, a new network beats the best so far with probability at most epsilon = {limits} networks,"
+            " and so on without end."
+        )

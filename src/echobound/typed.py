@@ -1,0 +1,255 @@
+"""Typed JSON: frozen dataclasses to JSON and back, every field checked by its type hint; and their JSON Schema.
+
+A class whose JSON is not simply its fields brings three methods of its own, which are used wherever it is nested:
+``to_json(self)``, ``from_json(cls, content, path)`` and ``json_schema(cls)``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from echobound.errors import DamagedFile, InputError
+
+__all__ = [
+    "Keywords",
+    "digest_of",
+    "from_json",
+    "object_schema",
+    "refuse",
+    "require_equal",
+    "require_names",
+    "schema",
+    "shortened",
+    "to_json",
+]
+
+T = TypeVar("T")
+_NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+
+
+class Keywords:
+    """What the JSON Schema of a field says beyond its type, as in ``Annotated[int, Keywords("N", minimum=1)]``."""
+
+    def __init__(self, description: str = "", **keywords: Any) -> None:
+        self.content = {**keywords, **({"description": description} if description else {})}
+
+
+def to_json(value: Any) -> Any:
+    """A value as JSON; a number that is not finite becomes null, since JSON has no other.
+
+    Examples
+    --------
+    >>> to_json({"scores": (1.0, float("nan"))})
+    {'scores': [1.0, None]}
+    """
+    # First of all: a class with a JSON form of its own may be a dataclass too.
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def from_json(cls: type[T], content: Any, path: str | Path | None = None, name: str = "") -> T:
+    """Inverse of `to_json` for a dataclass: a field that is missing, unknown or of another type is refused.
+
+    Parameters
+    ----------
+    cls, content
+        The class, and what was read.
+    path
+        The file it was read from; then what is refused is a `DamagedFile`, otherwise an `InputError`.
+    name
+        What to call the content as a whole, before the names of its fields.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     names: tuple[str, ...] = ()
+    >>> from_json(Point, {"x": 1, "names": ["a", "b"]})
+    Point(x=1, names=('a', 'b'))
+    >>> from_json(Point, {"x": True, "names": []})
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: x: a number was expected, found True
+    """
+    if not isinstance(content, Mapping):
+        refuse(path, name or cls.__name__, f"an object was expected, found {shortened(repr(content))}")
+    hints = get_type_hints(cls)
+    names = [f.name for f in fields(cls)]  # type: ignore[arg-type]  # a dataclass, as documented
+    require_names(names, content, path, name)
+    values = {one: _read(content[one], hints[one], path, f"{name}.{one}" if name else one) for one in names}
+    return cls(**values)
+
+
+def require_names(expected: Iterable[str], content: Mapping[str, Any], path: str | Path | None, name: str = "") -> None:
+    """Refuse content with other entries than those expected, by the name of the first that differs."""
+    expected = set(expected)
+    for one in sorted(expected ^ {str(key) for key in content}):
+        refuse(path, f"{name}.{one}" if name else one, "missing" if one in expected else "unknown")
+
+
+def require_equal(
+    derived: Mapping[str, Any], stated: Mapping[str, Any], path: str | Path | None = None, name: str = ""
+) -> None:
+    """Refuse stated content that is not what was derived again, by the first entry that differs.
+
+    Examples
+    --------
+    >>> require_equal({"networks": 3}, {"networks": 4})
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: networks: 3 follows, 4 is stated
+    """
+    require_names(derived, stated, path, name)
+    for one in derived:
+        # As text, since 1, 1.0 and true are equal in Python and are not the same in a file.
+        ours, theirs = (json.dumps(side[one], sort_keys=True) for side in (derived, stated))
+        if ours != theirs:
+            refuse(path, f"{name}.{one}" if name else one, f"{shortened(ours)} follows, {shortened(theirs)} is stated")
+
+
+def refuse(path: str | Path | None, name: str, why: str) -> NoReturn:
+    """Raise what `from_json` raises about a field."""
+    raise InputError(f"{name}: {why}") if path is None else DamagedFile(path, name, why)
+
+
+def _read(value: Any, hint: Any, path: str | Path | None, name: str) -> Any:
+    """A JSON value as its type hint says."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        # The first of the types that takes the value; an object or a list can suit only one of those in use.
+        plain = [one for one in inside if _is_plain(one) and _suits(value, one)]
+        if plain:
+            return value
+        others = [one for one in inside if not _is_plain(one)]
+        if value is not None and others:
+            return _read(value, others[0], path, name)
+    elif origin is tuple and isinstance(value, list):
+        each = inside[:1] * len(value) if inside[1:] == (...,) else inside
+        if len(each) == len(value):
+            pairs = enumerate(zip(value, each, strict=True))
+            return tuple(_read(item, one, path, f"{name}[{i}]") for i, (item, one) in pairs)
+    elif origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {key: _read(item, inside[1], path, f"{name}.{key}") for key, item in value.items()}
+    elif hasattr(hint, "from_json"):
+        return hint.from_json(value, path)
+    elif is_dataclass(hint):
+        return from_json(hint, value, path, name)  # type: ignore[arg-type]  # a class, not one of its objects
+    elif _suits(value, hint):
+        return value
+    return refuse(path, name, f"{_named(hint)} was expected, found {shortened(repr(value))}")
+
+
+def _is_plain(hint: Any) -> bool:
+    return hint in _NAMES or get_origin(hint) is Literal
+
+
+def _suits(value: Any, hint: Any) -> bool:
+    """Whether a value has a plain type: true and false are not numbers, and whole numbers are numbers."""
+    if get_origin(hint) is Literal:
+        return any(value == one and type(value) is type(one) for one in get_args(hint))
+    # `type(...) is`, not `isinstance`: true and false are integers in Python.
+    if hint is float:
+        return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    return type(value) is hint
+
+
+def _named(hint: Any) -> str:
+    """A type as the user would call it."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(_named(one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    articles = {"integer": "a whole number", "null": "null", "boolean": "true or false", "string": "a text"}
+    name = _NAMES.get(hint, "list" if get_origin(hint) is tuple else "object")
+    return articles.get(name, f"a{'n' * (name == 'object')} {name}")
+
+
+def schema(hint: Any) -> dict[str, Any]:
+    """The JSON Schema of a dataclass, or of any type that one may have in its fields.
+
+    Examples
+    --------
+    >>> schema(tuple[float, ...])
+    {'type': 'array', 'items': {'type': 'number'}}
+    >>> schema(Annotated[int | None, Keywords(minimum=1)])
+    {'type': ['integer', 'null'], 'minimum': 1}
+    """
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        added = [one.content for one in hint.__metadata__ if isinstance(one, Keywords)]
+        return {key: value for part in (schema(inside[0]), *added) for key, value in part.items()}
+    if hasattr(hint, "json_schema"):
+        own: dict[str, Any] = hint.json_schema()
+        return own
+    if hint in _NAMES:
+        return {"type": _NAMES[hint]}
+    if origin is Literal:
+        return {"enum": list(inside)}
+    if origin in (Union, types.UnionType):
+        if all(one in _NAMES for one in inside):
+            return {"type": [_NAMES[one] for one in inside]}
+        return {"anyOf": [schema(one) for one in inside]}
+    if origin is tuple:
+        if inside[1:] == (...,):
+            return {"type": "array", "items": schema(inside[0])}
+        each = [schema(one) for one in inside]
+        return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}
+    if is_dataclass(hint):
+        hints = get_type_hints(hint, include_extras=True)
+        return object_schema({f.name: hints[f.name] for f in fields(hint)})
+    if inside and inside[1] is not Any:
+        return {"type": "object", "additionalProperties": schema(inside[1])}
+    return {} if hint is Any else {"type": "object"}
+
+
+def object_schema(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an object with these entries, each by its type, and no others."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(hints),
+        "properties": {name: schema(hint) for name, hint in hints.items()},
+    }
+
+
+def shortened(value: Any, most: int = 80) -> str:
+    """A value as Python shows it, a text as it is, with at most so many characters: for sentences about it.
+
+    Examples
+    --------
+    >>> shortened(list(range(100)), most=20)
+    '[0, 1, 2, 3, 4, 5...'
+    """
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def digest_of(content: Any) -> str:
+    """SHA-256 over JSON content, the same however it was written.
+
+    Examples
+    --------
+    >>> digest_of({"b": 1, "a": 2}) == digest_of({"a": 2, "b": 1})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
