@@ -206,13 +206,13 @@ def test_the_scheduler_is_lost_and_another_engine_resumes(problem, expected, tmp
 
 def test_no_scheduler_and_no_workers(tmp_path):
     with pytest.raises(RunError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*dask scheduler"):
-        Dask("tcp://127.0.0.1:9", patience=0.5)
+        Dask("tcp://127.0.0.1:9", timeout=0.5)
     with pytest.raises(RunError, match="no Dask scheduler answers at nonsense"):
-        Dask("nonsense", patience=0.5)
+        Dask("nonsense", timeout=0.5)
     cluster = Cluster(tmp_path)
     try:
         with pytest.raises(RunError, match=r"has no workers: nothing was drawn; start some with 'dask worker tcp://"):
-            Dask(cluster.address, patience=0.5)
+            Dask(cluster.address, timeout=0.5)
     finally:
         cluster.close()
 

@@ -263,7 +263,7 @@ def test_a_single_network_is_certified_all_the_same(ph_records):
         ({"target": float("nan")}, "a target is a finite number, got nan"),
         ({"scores": ("fit", "fit")}, "each score must be named once, .*got fit, fit"),
         ({"scores": ("fit",), "joint": True}, "fit is the only one"),
-        ({"discarded": 40, "networks": 40}, "fewer than those drawn"),
+        ({"discarded": 40, "networks": 40}, "less than those drawn"),
     ],
 )
 def test_bad_rules_are_refused_before_anything_is_written(ph_records, tmp_path, arguments, message):

@@ -1,6 +1,7 @@
 """The contract of candidates, held against networks on two kernels: an index alone says what a draw is."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_a_row_names_its_draw(networks, rows):
 @settings(max_examples=5, deadline=None)
 def test_rows_do_not_depend_on_batches_or_their_order(networks, rows, cuts, order):
     ends = [0, *sorted(cuts), COUNT]
-    parts = [networks.score(order[start:stop]) for start, stop in zip(ends, ends[1:], strict=False)]
+    parts = [networks.score(order[start:stop]) for start, stop in pairwise(ends)]
     together = np.concatenate(parts)
     assert same(together[np.argsort(together["index"])], rows)
 

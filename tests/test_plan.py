@@ -221,7 +221,7 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_named(wrong, right
 def test_a_plan_that_makes_no_sense_is_refused_when_it_is_made():
     for wrong, match in (
         ({"committee": -1}, "committee"),
-        ({"discarded": 40, "networks": 40}, "fewer than those drawn"),
+        ({"discarded": 40, "networks": 40}, "less than those drawn"),
         ({"scores": ()}, "at least one is needed"),
         ({"joint": True, "scores": ("fit",)}, "the only one"),
         ({"target": float("inf")}, "finite number"),

@@ -184,7 +184,10 @@ def identify(
 
 
 def _made(candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
-    """The networks that are kept, trained again, the best first: it must score what its row says."""
+    """Train the networks that are kept, the best first: it must score what its row says.
+
+    A row that was forged before the certificate was written would otherwise be certified.
+    """
     families = {one.family: one for one in candidates}
     made = [families[row["family"]].make(int(row["index"])) for row in rows]
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):

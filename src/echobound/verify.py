@@ -1,4 +1,4 @@
-"""Verification: a certificate put to the test by fresh draws."""
+"""Verification: a certificate tested by fresh draws."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def verify(
         What was drawn, for a run that does not store it (`CertifiedSearch.candidates_`); made from the run if not
         given.
     computing
-        How to compute; its fields may also be given as keywords, which take precedence (``workers=``, ``kernel=``, ``engine=``).
+        How to compute; its fields may also be given as keywords (``workers=``, ``kernel=``, ``engine=``), which take
+        precedence.
     on_progress
         Called after each batch of networks.
 

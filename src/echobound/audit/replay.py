@@ -1,4 +1,4 @@
-"""The second certificate held against the models and the test data: every episode run again."""
+"""Replay: the second certificate compared with what the models do, every test episode run again."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _reconciled(
     try:
         return replace(
             ours,
-            seen={who: from_json(EpisodeErrors, stated["seen"][who]) for who in ours.seen},
+            seen={model: from_json(EpisodeErrors, stated["seen"][model]) for model in ours.seen},
             optimism=replace(ours.optimism, test=stated["optimism"]["test"]),
         )
     except (InputError, TypeError, ValueError):
@@ -149,12 +149,12 @@ def _numbers(content: dict[str, Any]) -> Numbers:
     try:
         found["optimism", "test"] = content["optimism"]["test"]
         outputs = content["outputs"]
-        for who, seen in content["seen"].items():
+        for model, seen in content["seen"].items():
             for name in ("rmse", "scores"):
-                found |= {(who, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
+                found |= {(model, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
             for i, peak in enumerate(seen["peaks"], start=1):
                 values = [None] * len(outputs) if peak is None else peak
-                found |= {(who, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
+                found |= {(model, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}
     return found

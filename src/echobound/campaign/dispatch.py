@@ -1,4 +1,4 @@
-"""Dispatch: batches of draws to workers, rows to the ledger, events to whoever watches."""
+"""Dispatch: hand out batches of draws to workers, write rows to the ledger, report progress."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             for future in engine.cancel(list(pending)):
                 del pending[future]
         engine.check()
-        if not pending:  # no workers at the moment, or everything was withdrawn
+        if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
-        for future in sorted(ended, key=_failed):  # what was finished is kept, whatever befell another
+        for future in sorted(ended, key=_failed):  # finished batches first: an error must not lose their rows
             batch = pending.pop(future)
             try:
                 report = future.result()

@@ -1,9 +1,10 @@
 """Plan: everything that is settled before the first draw.
 
-`Plan` is what a user asks for; what is left open is None. `SettledPlan` has nothing open: it is recorded in ``plan.json``
-before the first draw and never changed. Keywords of `identify`, options of the command line, parameters of the estimators
-and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of `PlanSettings`, and the
-line that uses it.
+`Plan` is what a user asks for; what is left open is None. `SettledPlan` leaves nothing open: it is recorded in
+``plan.json`` before the first draw and never changed. Keywords of `identify`, options of the command line, parameters
+of the estimators and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of
+`PlanSettings`, and the line that uses it. The module is long because it has both classes: a field is complete only
+with the lines that settle, write and read it.
 """
 
 from __future__ import annotations
@@ -205,7 +206,8 @@ class Plan:
         as_count("committee", self.committee, least=0)
         if not 0 <= self.discarded < (self.networks or math.inf):
             raise InputError(
-                f"networks to set aside must be fewer than those drawn, and not negative: {self.discarded}"
+                f"the number of networks to set aside must be less than those drawn and not negative, got"
+                f" {self.discarded}"
             )
         names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
         if not names or len(set(names)) < len(names):
@@ -283,8 +285,8 @@ class SettledPlan(Plan):
             object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
         if (self.discarded or self.joint) and self.at_will:
             raise InputError(
-                "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found"
-                f" by patience, not under the rule {self.rule}: leave out one of the two"
+                "networks can be set aside, and scores stated jointly, for a number of networks settled beforehand or"
+                f" found by patience, not under the rule {self.rule}: leave out one of the two"
             )
         if len(self.law) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
             raise InputError(

@@ -1,7 +1,8 @@
-"""RunFolder: all that a run leaves behind, complete in itself, and the one reader of it.
+"""RunFolder: everything that a run leaves behind, complete in itself, and its only reader.
 
-Each file is read once and held against the others. A fault is raised, or collected (`Faults`): the audit is a reader that
-collects. The ledger is opened and checked once: by the writer for as long as it writes, else on the first use.
+Each file is read once and compared with the others. A fault is raised, or collected (`Faults`): the audit is a reader
+that collects. The ledger is opened and checked once: by the writer for as long as it writes, otherwise on first use.
+The module is long because no other one may know how the files of a run depend on each other.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 
 def make_folder(path: Path, why: str) -> None:
-    """Make a folder for a run; one that holds anything else is refused, and `why` says why it is no run folder."""
+    """Make a folder for a run. A folder that holds anything else is refused; `why` says what it is not."""
     leftovers = (".plan.json.",)  # temporary name of the first file, left behind by a killed process
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -123,7 +124,7 @@ class RunFolder:
         elif folder.stored:
             make_folder(folder.path, "not a run folder")
             write_json(folder.path / "plan.json", plan.to_dict())
-        folder.__dict__["plan"] = plan  # with its scores, which a user may have defined
+        folder.__dict__["plan"] = plan  # this one has the scores themselves, which may be the user's own
         if experiments is not None:
             if folder.stored and (folder.path / "data.npz").exists():
                 _ = folder.experiments  # they must still be those of the plan
@@ -158,13 +159,13 @@ class RunFolder:
         """What was certified must still follow; once its test data were opened, a search must not be resumed."""
         _ = self.certificate
         drawn = len(self.search)
-        if self.plan.at_will and self.has("generalisation.json"):
-            if drawn < networks_due(self.plan, self.search["scores"][:, 0]):
-                raise RunError(
-                    f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
-                    " resume it would be to choose by them; nothing was changed; start another run with other data"
-                )
-        for name in ("certificate", "stated", "search", "_rows"):  # about to change
+        opened = self.plan.at_will and self.has("generalisation.json")
+        if opened and drawn < networks_due(self.plan, self.search["scores"][:, 0]):
+            raise RunError(
+                f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
+                " resume it would be to choose by them; nothing was changed; start another run with other data"
+            )
+        for name in ("certificate", "stated", "search", "_rows"):  # they are about to change
             self.__dict__.pop(name, None)
 
     @contextmanager
@@ -257,7 +258,7 @@ class RunFolder:
         return experiments
 
     def _require_folds(self, experiments: Experiments) -> None:
-        """What was trained on and scored must be what the data and the washout give."""
+        """The folds of the plan must be those that follow from the data, the blocks and the washout."""
         plan = self.plan
         derived = self.faults.attempt(
             "plan.json, folds", lambda: Validation(experiments, plan.blocks, plan.washout).folds
@@ -267,7 +268,7 @@ class RunFolder:
             self.faults.report("plan.json", "folds", ours, theirs)
 
     def candidates(self, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
-        """What was drawn, of each family, on the stream of the search; made again from plan and data."""
+        """The candidates of each family on the stream of the search, made from plan and data."""
         # Without its data, this says what cannot be redone.
         return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
 
@@ -294,7 +295,7 @@ class RunFolder:
 
     @_part("rows of the search")
     def search(self) -> Rows:
-        """The rows that the certificate speaks of, family after family."""
+        """The rows that the certificate is about, family after family."""
         rows, plan = self.rows(SEARCH), self.plan
         stated = None
         if plan.at_will and self.has("certificate.json"):  # any number is as good, so it is the certificate's own
@@ -307,14 +308,15 @@ class RunFolder:
         return found
 
     def _require_complete(self, number: int, rows: Rows, stated: int | None) -> bool:
-        """Whether there is a row for each network of a family, and none beyond."""
+        """Whether there is a row for each network of a family; too many rows are a fault as well."""
         plan = self.plan
         due = networks_due(plan, rows["scores"][:, 0])
         due = stated or due if plan.at_will else due
-        # Patience may learn late that it was enough, and a search stopped at will may be resumed: rows beyond are fine.
-        beyond = len(rows) > due and not (isinstance(plan.stop, Patience) or plan.at_will)
+        # Patience may find out late that it had enough, and a search stopped at will may be resumed: both may leave
+        # more rows than the certificate is about.
+        too_many = len(rows) > due and not (isinstance(plan.stop, Patience) or plan.at_will)
         missing = np.setdiff1d(np.arange(due), rows["index"])
-        if beyond or len(missing):
+        if too_many or len(missing):
             of = f" of {plan.families[number].name}" if len(plan.families) > 1 else ""
             found = f"{len(rows)} rows" + (f", none of network {missing[0]}" if len(missing) else "")
             expected, why = f"one for each of {due} networks{of}", f"{found}, but {due} networks{of} are due"
@@ -412,13 +414,13 @@ class RunFolder:
 
     @_part("certificate.json")
     def stated(self) -> dict[str, Any]:
-        """The certificate as it stands, believed by nobody."""
+        """The certificate as it stands in its file, not checked."""
         return self.json("certificate.json")
 
     @_part("certificate.json")
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from plan, data, ledger and models."""
-        _ = self.plan  # says that this is no run folder, before anything is said about its files
+        _ = self.plan  # whoever names a folder that is no run should hear that, not that a file is missing
         stated = self.stated
         found = {name: value for name, value in stated.items() if name != "provenance"}
         before = len(self.faults.findings)
@@ -469,7 +471,7 @@ class RunFolder:
         return found
 
     def _planned(self) -> dict[str, Any]:
-        """What the plan alone says of the certificate."""
+        """Fields of the certificate that follow from the plan alone."""
         plan = jsonable(self.plan.to_dict())
         fields = {name: plan[name] for name in ("seed", "epsilon", "beta", "bound", "rule", "horizon")}
         return {**fields, "law": plan.get("law", {}), "score": self.plan.scores[0], "blocks": self.plan.blocks}
@@ -482,7 +484,7 @@ class RunFolder:
     def generalisation(self) -> Generalisation | None:
         """The second certificate, every statement derived again from what was seen; None if there is none.
 
-        What was seen is taken as stored, as the rows of the ledger are: an audit runs the models again.
+        The errors that were seen are taken as stored, like the rows of the ledger: only an audit runs the models again.
         """
         certificate, file = self.certificate, "generalisation.json"
         if not self.has(file):
@@ -500,7 +502,7 @@ class RunFolder:
         return found
 
     def tested(self, second: Generalisation) -> tuple[Record, ...]:
-        """The records that a second certificate speaks of: the run's own test data, or those given later."""
+        """The records that a second certificate is about: the run's own test data, or those given later."""
         own, wanted = self.experiments.test, second.digests.get("test")
         if own and records_digest(own) == wanted:
             return own

@@ -1,4 +1,4 @@
-"""Ledger: every row of a run, in SQLite, appended a block at a time."""
+"""Ledger: every row of a run, in SQLite, appended a batch at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from echobound.runs.progress import Progress
 from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
-__all__ = ["Ledger", "look", "rows_digest"]
+__all__ = ["Ledger", "latest_progress", "rows_digest"]
 
 SCHEMA = 2
 KEY = "stream, family, number"
@@ -47,8 +47,8 @@ CHUNK = 1 << 13  # rows read at once: as Python objects they take ten times the 
 class Ledger:
     """The score table of a run.
 
-    Rows are keyed by (stream, family, index) and never change. One block is one transaction, so a run that is killed
-    loses at most the blocks in hand.
+    Rows are keyed by (stream, family, index) and never change. A batch is one transaction, so a run that is killed
+    loses at most the batches in hand.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Ledger:
         self._write, self._prepared, self._schema = write, False, SCHEMA
         self._origins: dict[str, int] = {}
         try:
-            with _said_plainly(path or "ledger"):
+            with _sqlite_errors(path or "ledger"):
                 self._open(plan)
         except BaseException:
             with suppress(AttributeError):
@@ -106,7 +106,7 @@ class Ledger:
         if schema.isdecimal() and int(schema) > SCHEMA:
             raise RunError(
                 f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
-                " nothing was changed; install that version to go on"
+                " nothing was changed; install that version to use it"
             )
         expected = TABLES.get(int(schema) if schema.isdecimal() else SCHEMA)
         if tables != expected:
@@ -158,20 +158,20 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """A transaction that changes the file."""
-        with _said_plainly(self.path or "ledger"):
+        with _sqlite_errors(self.path or "ledger"):
             self._prepare_writing()
             with self._transaction():
                 yield
 
     def begin(self, indices: range, direction: Direction, stream: int = SEARCH, family: int = 0) -> Progress:
-        """Record what will be done now, and say how much of it is there already."""
+        """Record what is about to be drawn, and return how much of it is there already."""
         query = (
             "SELECT count(*), min(score_0), max(score_0), coalesce(sum(status = ?), 0) FROM rows"
             " WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         )
         with self._writing():
-            where = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
-            done, low, high, failures = self._db.execute(query, where).fetchone()
+            values = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
+            done, low, high, failures = self._db.execute(query, values).fetchone()
             now = time.time()
             self._db.execute(
                 "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -180,12 +180,12 @@ class Ledger:
         return self.progress(stream, family)
 
     def progress(self, stream: int = SEARCH, family: int = 0) -> Progress:
-        """How far the campaign is that was begun last on a stream and family."""
+        """Progress of the latest campaign on a stream and family."""
         query = f"SELECT {PROGRESS} FROM progress WHERE stream = ? AND family = ?"
         return _progress(self._db.execute(query, (stream, family)).fetchone())
 
     def append(self, rows: Rows, **origin: Any) -> None:
-        """Add a block of rows in one transaction; a row that is there already stays as it is.
+        """Add a batch of rows in one transaction; a row that is there already stays as it is.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class Ledger:
             )
 
     def _origin(self, origin: dict[str, Any]) -> int:
-        """Number under which an origin is recorded."""
+        """The number that rows refer to an origin by."""
         if not origin:
             return 0
         place = origin.pop("place", None)
@@ -238,49 +238,49 @@ class Ledger:
             "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
             " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
         )
-        with _said_plainly(self.path or "ledger"):
+        with _sqlite_errors(self.path or "ledger"):
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
         query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
-        with _said_plainly(self.path or "ledger", "table rows"):
+        with _sqlite_errors(self.path or "ledger", "table rows"):
             return {(stream, family): count for stream, family, count in self._db.execute(query)}
 
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
         """Rows of a stream and family, all or those of some indices, in the order of their index."""
-        where, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
+        table, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
         if indices is not None:
-            where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
+            table, key = f"{table} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
         with (
-            _said_plainly(self.path or "ledger", "table rows"),
+            _sqlite_errors(self.path or "ledger", "table rows"),
             self._transaction("DEFERRED"),
         ):  # one state of the table
-            [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
+            [count] = self._db.execute(f"SELECT count(*) {table}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
-            cursor = self._db.execute(f"SELECT {', '.join(names)} {where} ORDER BY number", key)
+            cursor = self._db.execute(f"SELECT {', '.join(names)} {table} ORDER BY number", key)
             start = 0
             while part := cursor.fetchmany(CHUNK):
                 try:
                     flat = np.fromiter(chain.from_iterable(part), dtype=np.float64, count=len(part) * len(names))
                 except (TypeError, ValueError) as error:
                     raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
-                table, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
-                into["index"], into["status"], into["order"], into["ridge"] = table[:, :4].T
-                into["scores"], into["seconds"] = table[:, 4:-1], table[:, -1]
+                values, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
+                into["index"], into["status"], into["order"], into["ridge"] = values[:, :4].T
+                into["scores"], into["seconds"] = values[:, 4:-1], values[:, -1]
                 start += len(part)
         return rows
 
     def missing(self, indices: range, stream: int = SEARCH, family: int = 0) -> Iterator[int]:
-        """Those of the indices that have no row yet, in order."""
+        """The indices that have no row yet, in order."""
         query = "SELECT number FROM rows WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         for start in range(indices.start, indices.stop, WINDOW):
             stop = min(start + WINDOW, indices.stop)
             absent = np.ones(stop - start, dtype=bool)
-            with _said_plainly(self.path or "ledger", "table rows"):
+            with _sqlite_errors(self.path or "ledger", "table rows"):
                 found = self._db.execute(query, (stream, family, start, stop))
                 absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
             yield from (start + np.flatnonzero(absent)).tolist()
@@ -320,10 +320,10 @@ def _progress(row: Sequence[Any]) -> Progress:
     )
 
 
-def look(path: Path) -> tuple[int, int, Progress] | None:
-    """Stream, family and progress of what was worked on last, from the ledger alone; None before the first start."""
+def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
+    """Stream, family and progress of the latest campaign, from the ledger alone; None before the first one."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _said_plainly(path):
+    with _sqlite_errors(path):
         db = _connect(path, write=False)
         try:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -345,14 +345,14 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 @contextmanager
-def _said_plainly(path: Path | str, part: str = "database") -> Iterator[None]:
-    """What SQLite finds wrong, as a sentence."""
+def _sqlite_errors(path: Path | str, part: str = "database") -> Iterator[None]:
+    """Turn errors of SQLite into sentences for the user."""
     try:
         yield
     except sqlite3.OperationalError as error:
         raise RunError(
             f"cannot use {path} ({error}): the rows before are safe; free some space or repair the permissions, and"
-            " start again to go on"
+            " start again to resume"
         ) from None
     except sqlite3.IntegrityError:
         raise  # a row that cannot be: no fault of the file

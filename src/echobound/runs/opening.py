@@ -1,4 +1,4 @@
-"""Generalisation: the models of a run over test data that nothing was chosen by, and what may be asked of these."""
+"""Opening: the models of a run on test data that nothing was chosen by, and what may be asked of such data."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = [
     "generalisation_of",
     "models_of",
     "open_test_data",
+    "permit_opening",
     "record_once",
-    "settle_opening",
 ]
 
 Model = EchoStateNetwork | Committee
@@ -127,7 +127,7 @@ def _errors_of(pairs: Pairs, criterion: Criterion | None) -> EpisodeErrors:
 
 
 def _scales(training: Sequence[Record]) -> tuple[float, ...]:
-    """How wide a band is for each output relative to the others: by the deviation in the training data."""
+    """Relative width of the band for each output: the standard deviation in the training data."""
     deviation = np.concatenate([record.y for record in training]).std(axis=0)
     if len(deviation) == 1:
         return (1.0,)
@@ -177,11 +177,11 @@ def models_of(folder: RunFolder) -> dict[str, Model]:
     return folder.models
 
 
-def settle_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
-    """Whether test data may be opened for what is asked, or have been for just that, and whether it is late to ask.
+def permit_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
+    """Whether test data must be opened for these questions (they were not, so far), and whether a question comes late.
 
-    Test data can be opened once. What was asked then can be asked again and has the same answer. A criterion that was
-    settled beforehand may be brought in later, once, and the certificate says that it came later. New data may be given
+    Test data can be opened once. The same questions can be asked again and have the same answer; others are refused.
+    A criterion that was settled beforehand may be named later, once, and the certificate says so. New data may be given
     once, after those of the run.
 
     Parameters
@@ -198,8 +198,8 @@ def settle_opening(known: Generalisation | None, test: str, asked: Questions, ow
     if test != known.digests["test"]:
         if known.digests["test"] != own:
             raise InputError(
-                "this run has a second certificate on test data that were given for it: others are not taken, or one"
-                " could go on until the outcome is pleasing; identify again in another folder to start afresh"
+                "this run has a second certificate on test data that were given for it: others are refused, since one"
+                " could continue until the outcome is pleasing; identify again in another folder to start afresh"
             )
         return True, False
     if asked in (known.settled, replace(known.settled, criterion=None)):
@@ -213,11 +213,11 @@ def settle_opening(known: Generalisation | None, test: str, asked: Questions, ow
 
 
 def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Record] = ()) -> Generalisation:
-    """Record a second certificate, unless there is one that says as much already: that one is returned."""
+    """Record a second certificate and return it, unless there is one for the same questions: then that one."""
     own, known = records_digest(folder.experiments.test), folder.generalisation
     if known is not None and not given and known.digests["test"] not in (own, second.digests["test"]):
-        return second  # on data that were given later, and stays
-    opened, late = settle_opening(known, second.digests["test"], second.settled, own)
+        return second  # the recorded one is about data given later, and stays
+    opened, late = permit_opening(known, second.digests["test"], second.settled, own)
     if not opened and known is not None:
         return known
     second = replace(second, late=late or second.late, earlier=len(folder.experiments.test) if given else 0)
