@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from echobound import Record, Score, generalise, identify, ph_experiment
+from echobound import Record, Score, audit, generalise, identify, ph_experiment
 from echobound.data.experiments import Experiments
 from echobound.errors import DamagedFile, DataError, EchoboundError, InputError, RunError
 from echobound.files import write_json
@@ -122,6 +122,15 @@ def test_a_certificate_that_is_gone_does_not_make_a_criterion_early(tested, copi
     assert generalise(run, criterion="rmse<1").late
 
 
+def test_that_a_criterion_came_late_cannot_be_hidden(tested, copied):
+    run = copied(tested)
+    honest = generalise(run, criterion="rmse<1")
+    write_json(run / "generalisation.json", replace(honest, late=False).to_dict())
+    with pytest.raises(DamagedFile, match=r"late: a criterion that is not in plan\.json was named when"):
+        _ = RunFolder(run).generalisation
+    assert "generalisation.json, late" in [finding.part for finding in audit(run, sample=0).findings]
+
+
 def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     run = tmp_path / "run"
     result = identify(*records[:2], test=records[2:6], criterion="fit>50", **SMALL, run=run)
@@ -131,6 +140,8 @@ def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     assert result.episodes == result.generalisation.limit()
     assert result.optimism is result.generalisation.optimism
     assert generalise(run) == result.generalisation
+    (run / "generalisation.json").unlink()
+    assert generalise(run, criterion="fit>50") == result.generalisation, "the plan knows it"
 
 
 def test_new_data_are_taken_once(tested, copied, records):

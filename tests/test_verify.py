@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from echobound.audit import audit
+from echobound.campaign import Computing
 from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -75,6 +77,16 @@ def test_bad_arguments(folder, tmp_path):
         verify(tmp_path / "nothing")
     assert verify(folder, fresh=0)["fresh"] == 0
     assert np.isclose(verify(folder, fresh=0)["p_value"], 1.0)
+
+
+def test_how_to_compute_may_be_given_in_both_ways(folder):
+    with pytest.raises(InputError, match=r"unknown setting 'worker' .*known are workers, kernel, engine, scheduler"):
+        verify(folder, fresh=1, worker=2)
+    with pytest.raises(InputError, match="unknown setting 'order'"):
+        audit(folder, order=5)
+    with pytest.raises(InputError, match="unknown kernel"):  # a keyword takes precedence, and is not ignored
+        verify(folder, fresh=1, computing=Computing(workers=1), kernel="tpu")
+    assert verify(folder, fresh=1, computing=Computing(workers=1), kernel="reference")["fresh"] == 1
 
 
 def changed(folder, statement):

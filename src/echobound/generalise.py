@@ -85,7 +85,7 @@ def generalise(
         require_varying_outputs(records, models["model"].washout, "test")
         second = open_test_data(folder, asked, given or None)
         # The run's own test data were opened by identify, even if its second certificate is gone since.
-        late = criterion is not None and known is None and not given
+        late = known is None and not given and folder.comes_late(asked)
         second = record_once(folder, replace(second, late=late), given)
     finally:
         release()

@@ -39,10 +39,10 @@ def audit(
     """Derive the certificate of a run again, on any machine, and report what does not follow.
 
     Nothing in the folder is changed, and nothing it says about itself is believed. The digests of data, plan, ledger
-    and models are computed again, and the certificate is derived from plan and ledger field by field. Networks are drawn
-    and trained again from their index: always the winner, the worst network and the members of the committee, and a
-    sample of the others, including the fresh ones of a verification. With a second certificate, the models run over the
-    test data again.
+    and models are computed again, and the certificate is derived from plan and ledger field by field. Networks are
+    drawn and trained again from their index: always the winner, the worst network and the members of the committee, and
+    a sample of the others, including the fresh ones of a verification. With a second certificate, the models run over
+    the test data again.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ Distances = dict[tuple[Any, ...], float]
 def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     """Derive ``generalisation.json`` again; return the test records that were given for it.
 
-    What was settled beforehand is taken as it stands: nothing in a folder can show when it was.
+    What was settled beforehand is taken as it stands, but for a criterion: that is in the plan, or was named late.
     """
     faults, later = folder.faults, tuple[Record, ...]()
     if folder.has("test.npz"):
@@ -66,7 +66,9 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
         known: dict[str, Any] = {"score": plan.measures[0], "picked": picked, "horizon": plan.horizon}
         second = generalisation_of(tested, training, test, settled, **known)
         digests = {**second.digests, **{name: one.digest for name, one in models.items()}}
-        late = stated.get("late") is True and settled.criterion is not None
+        # When a criterion for data given later was named, nothing in the folder can show.
+        named_later = stated.get("late") is True and settled.criterion is not None
+        late = folder.comes_late(settled) if test is own else named_later
         return replace(second, digests=digests, late=late, earlier=0 if test is own else len(own))
 
     ours = faults.attempt(FILE, lambda: derived(models))

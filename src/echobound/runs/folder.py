@@ -24,12 +24,12 @@ from echobound.errors import DamagedFile, EchoboundError, InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json
 from echobound.kernels import Kernel, Status, compiled_dynamics
 from echobound.network import Committee, EchoStateNetwork, respond
-from echobound.plan import DescribedLaw, SettledPlan, Validation
+from echobound.plan import DescribedLaw, SettledPlan, Validation, settle_questions
 from echobound.runs.derivation import by_family, certificate_of, networks_due, search_rows
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import Ledger, rows_digest
-from echobound.scenario import Certificate, Generalisation, Patience, ranking
+from echobound.scenario import Certificate, Generalisation, Patience, Questions, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["RunFolder", "make_folder"]
@@ -498,8 +498,15 @@ class RunFolder:
         stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
         score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
         self.faults.require(file, "optimism", expected=(certificate.horizon, *score), found=stated)
-        _ = self.tested(found)
+        if self.tested(found) is self.experiments.test:
+            why = "a criterion that is not in plan.json was named when the test data had been opened"
+            self.faults.require(file, "late", expected=self.comes_late(found.settled), found=found.late, why=why)
         return found
+
+    def comes_late(self, questions: Questions) -> bool:
+        """Whether a criterion for the run's own test data was named once these were open: it is not in the plan."""
+        planned = settle_questions(self.plan.criterion).criterion
+        return questions.criterion is not None and questions.criterion != planned
 
     def tested(self, second: Generalisation) -> tuple[Record, ...]:
         """The records that a second certificate is about: the run's own test data, or those given later."""
