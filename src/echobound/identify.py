@@ -147,9 +147,8 @@ def identify(
             table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
-        made = _made(
-            candidates, table[ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))]
-        )
+        best = ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))
+        made = _made(folder, candidates, table[best])
         model = made[0].model if made else None
         committee = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
@@ -183,7 +182,7 @@ def identify(
     )
 
 
-def _made(candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
+def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
     """Train the networks that are kept, the best first: it must score what its row says.
 
     A row that was forged before the certificate was written would otherwise be certified.
@@ -193,5 +192,6 @@ def _made(candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"
-        raise DamagedFile("ledger.sqlite", "row of the best network", why)
+        ledger = folder.path / "ledger.sqlite" if folder.stored else "the ledger"
+        raise DamagedFile(ledger, "row of the best network", why)
     return made
