@@ -23,11 +23,11 @@ class Audit:
     run
         The run folder.
     findings
-        What is not as it should be; empty if all is well.
+        What is not as it should be; empty if nothing was found.
     sensitive
-        Networks that differ no more than rounding makes them differ, a sentence each. This is no tampering.
+        Differences that rounding explains, a sentence each. They are no sign of tampering.
     notes
-        What an auditor should know besides.
+        What else an auditor should know.
     claimed, others, retrained
         Networks that carry a claim, all others, and how many were trained again: those that carry one, and a sample
         of the others.
