@@ -20,7 +20,7 @@ from echobound.scenario.ordering import count_violations, ranking, select
 from echobound.scenario.questions import EpisodeErrors, Questions
 from echobound.scenario.schema import schema
 from echobound.scenario.search import ScoreName, Search
-from echobound.scenario.several import any_of, each_of, spent_beta
+from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand
@@ -28,16 +28,14 @@ from echobound.scenario.statements.distribution_band import DistributionBand
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.families import Families
-from echobound.scenario.statements.gain import Gain, extrapolated_gain, learning_curve, tail_gain
+from echobound.scenario.statements.gain import Gain, learning_curve, tail_gain
 from echobound.scenario.statements.joint_scores import JointScores
-from echobound.scenario.statements.mean_loss import MeanLoss
-from echobound.scenario.statements.optimism import Optimism, expected_optimism
+from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.statements.quantile import QuantileInterval
 from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.registry import claims_of, statements_of, title_of
 from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
-from echobound.scenario.statements.second_set import SecondSet
 from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import (
     Anytime,
@@ -46,7 +44,6 @@ from echobound.scenario.stopping import (
     Mixture,
     Patience,
     StoppingRule,
-    peeking_probability,
     stopping_rule,
 )
 from echobound.scenario.violation import ViolationLaw
@@ -68,7 +65,6 @@ __all__ = [
     "Generalisation",
     "JointScores",
     "Looks",
-    "MeanLoss",
     "Mixture",
     "Optimism",
     "Patience",
@@ -79,7 +75,6 @@ __all__ = [
     "Renewal",
     "ScoreName",
     "Search",
-    "SecondSet",
     "Statement",
     "Stopped",
     "StoppingRule",
@@ -95,16 +90,12 @@ __all__ = [
     "each_of",
     "epsilon_exact",
     "epsilon_explicit",
-    "expected_optimism",
-    "extrapolated_gain",
     "learning_curve",
     "networks_exact",
     "networks_explicit",
-    "peeking_probability",
     "ranking",
     "schema",
     "select",
-    "spent_beta",
     "statements_of",
     "stopping_rule",
     "tail_gain",

@@ -6,7 +6,6 @@ scores, or of K families' own bests, share beta: each is made at beta / K, and t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from echobound.scenario.bounds import (
@@ -18,7 +17,7 @@ from echobound.scenario.bounds import (
     networks_exact,
 )
 
-__all__ = ["Several", "any_of", "each_of", "spent_beta"]
+__all__ = ["Several", "any_of", "each_of"]
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,3 @@ def each_of(count: int) -> Several:
     (336, 374)
     """
     return Several(shares=as_count("count", count))
-
-
-def spent_beta(beta: Probability, family: int) -> float:
-    """The beta of family number 1, 2, ... when the next family is chosen by looking at the last: they sum to beta.
-
-    Examples
-    --------
-    >>> round(spent_beta(0.05, 1), 6), round(spent_beta(0.05, 2), 6)
-    (0.030396, 0.007599)
-    """
-    return float(as_probability("beta", beta)) * 6 / (math.pi * as_count("family", family)) ** 2

@@ -21,7 +21,6 @@ from echobound.scenario.words import score_title
 __all__ = [
     "Gain",
     "beaten_probability",
-    "extrapolated_gain",
     "learning_curve",
     "tail_gain",
 ]
@@ -77,24 +76,6 @@ def _mean_best(values: Array, n: int) -> float:
     weights = n / count * np.concatenate([[1.0], np.cumprod((i[:-1] - n) / (i[:-1] - 1.0))])
     counted = weights > 0  # or 0 times the -inf of a diverged network would be NaN
     return float(weights[counted] @ values[i[counted] - 1])
-
-
-def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction: str = "max") -> float:
-    """Upper bound for the mean gain of this many further networks, estimated without bias.
-
-    The mean best of n is concave in n, whatever the score's distribution, so that its slope from `reference` to N
-    bounds what follows. Loose where many more networks are asked about.
-
-    Examples
-    --------
-    >>> round(extrapolated_gain(range(1, 11), further=1, reference=9), 6)
-    0.1
-    """
-    values = np.sort(goodness_of_each(scores, direction))
-    n = as_count("reference", reference)
-    if n >= len(values):
-        raise InputError(f"the reference must be below the {len(values)} networks there are, got {n}")
-    return as_count("further", further, least=0) / (len(values) - n) * float(values[-1] - _mean_best(values, n))
 
 
 @dataclass(frozen=True)

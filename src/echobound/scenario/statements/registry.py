@@ -13,13 +13,11 @@ from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain
 from echobound.scenario.statements.joint_scores import JointScores
-from echobound.scenario.statements.mean_loss import MeanLoss
 from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.statements.quantile import QuantileInterval
 from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
-from echobound.scenario.statements.second_set import SecondSet
 from echobound.scenario.statements.stopped import Stopped
 
 __all__ = ["OF_EPISODES", "OF_SCORES", "OF_SEARCH", "claims_of", "statements_of", "title_of"]
@@ -27,8 +25,8 @@ __all__ = ["OF_EPISODES", "OF_SCORES", "OF_SEARCH", "claims_of", "statements_of"
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
-OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, SecondSet)
-OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, MeanLoss, Optimism)
+OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval)
+OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, Optimism)
 
 
 def statements_of(search: Search) -> tuple[Statement, ...]:

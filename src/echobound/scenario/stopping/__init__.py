@@ -22,7 +22,6 @@ from echobound.scenario.stopping.between import Between
 from echobound.scenario.stopping.looks import Looks
 from echobound.scenario.stopping.mixture import Mixture
 from echobound.scenario.stopping.patience import Patience
-from echobound.scenario.stopping.peeking import peeking_probability
 
 __all__ = [
     "RULES",
@@ -32,7 +31,6 @@ __all__ = [
     "Mixture",
     "Patience",
     "StoppingRule",
-    "peeking_probability",
     "stopping_rule",
 ]
 
