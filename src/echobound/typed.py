@@ -17,19 +17,6 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, 
 
 from echobound.errors import DamagedFile, InputError
 
-__all__ = [
-    "Keywords",
-    "digest_of",
-    "from_json",
-    "object_schema",
-    "refuse",
-    "require_equal",
-    "require_names",
-    "schema",
-    "shortened",
-    "to_json",
-]
-
 T = TypeVar("T")
 _NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
 

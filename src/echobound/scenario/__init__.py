@@ -48,58 +48,11 @@ from echobound.scenario.stopping import (
 )
 from echobound.scenario.violation import ViolationLaw
 
-__all__ = [
-    "Anytime",
-    "Between",
-    "BothEnds",
-    "Certificate",
-    "ConformalBand",
-    "Criterion",
-    "DistributionBand",
-    "Divergence",
-    "EpisodeErrors",
-    "ErrorLimit",
-    "FailureRate",
-    "Families",
-    "Gain",
-    "Generalisation",
-    "JointScores",
-    "Looks",
-    "Mixture",
-    "Optimism",
-    "Patience",
-    "QuantileInterval",
-    "Questions",
-    "RankBand",
-    "Removal",
-    "Renewal",
-    "ScoreName",
-    "Search",
-    "Statement",
-    "Stopped",
-    "StoppingRule",
-    "Verification",
-    "ViolationLaw",
-    "WorstCase",
-    "any_of",
-    "beta_exact",
-    "beta_explicit",
-    "certify",
-    "claims_of",
-    "count_violations",
-    "each_of",
-    "epsilon_exact",
-    "epsilon_explicit",
-    "learning_curve",
-    "networks_exact",
-    "networks_explicit",
-    "ranking",
-    "schema",
-    "select",
-    "statements_of",
-    "stopping_rule",
-    "tail_gain",
-    "title_of",
-    "verify_counts",
-    "verify_divergence",
-]
+__all__ = ["Certificate", "Criterion", "Generalisation", "Questions", "ScoreName", "Search", "Statement", "WorstCase"]
+__all__ += ["beta_exact", "beta_explicit", "epsilon_exact", "epsilon_explicit", "networks_exact", "networks_explicit"]
+__all__ += ["Divergence", "Verification", "ViolationLaw", "any_of", "each_of", "verify_counts", "verify_divergence"]
+__all__ += ["certify", "claims_of", "count_violations", "ranking", "schema", "select", "statements_of", "title_of"]
+__all__ += ["BothEnds", "DistributionBand", "Families", "Gain", "JointScores", "QuantileInterval", "RankBand"]
+__all__ += ["Removal", "Renewal", "Stopped", "learning_curve", "tail_gain"]
+__all__ += ["ConformalBand", "EpisodeErrors", "ErrorLimit", "FailureRate", "Optimism"]
+__all__ += ["Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]

@@ -17,8 +17,6 @@ from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 
-__all__ = ["covered_ranks", "crossing_probability", "local_level", "rank_limits"]
-
 MARGIN = 1e-10  # relative: a band is calibrated to beta (1 - MARGIN), far more than its arithmetic errs
 
 

@@ -26,17 +26,6 @@ from typing import SupportsIndex
 
 from echobound.errors import InputError
 
-__all__ = [
-    "Probability",
-    "beta_exact",
-    "beta_explicit",
-    "epsilon_exact",
-    "epsilon_explicit",
-    "log_beta_exact",
-    "networks_exact",
-    "networks_explicit",
-]
-
 Probability = float | str | Decimal
 
 _DIGITS = 60
@@ -211,6 +200,7 @@ def as_probability(name: str, value: Probability) -> Decimal:
 
 
 def as_count(name: str, value: SupportsIndex, least: int = 1) -> int:
+    """A whole number, refused below `least`."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:

@@ -18,8 +18,6 @@ from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import StoppingRule
 from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, shortened, to_json
 
-__all__ = ["Certificate", "WorstCase"]
-
 SCHEMA_VERSION = 1
 Chance = Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1)]
 UpToOne = Annotated[float, Keywords(exclusiveMinimum=0, maximum=1)]

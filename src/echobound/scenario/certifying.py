@@ -25,8 +25,6 @@ from echobound.scenario.sentences import not_stated_of, statement_of, worst_of
 from echobound.scenario.statements import registry
 from echobound.scenario.statements.base import Statement
 
-__all__ = ["certify", "derived"]
-
 # What `certify` takes besides the scores: the rest of a certificate follows.
 SETTLED = (
     *("score", "direction", "unit", "horizon", "blocks", "epsilon", "beta", "bound"),

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from echobound.errors import InputError
 from echobound.typed import refuse, shortened
 
-__all__ = ["Criterion"]
-
 Relation = Literal["<", "<=", ">", ">="]
 _COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 _FORM = re.compile(r"\s*(?P<score>[^<>=]*[^<>=\s])\s*(?P<relation><=|>=|<|>)\s*(?P<limit>[^<>=\s%]+)\s*%?\s*")

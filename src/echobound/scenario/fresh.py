@@ -11,13 +11,6 @@ from echobound.scenario.bounds import Probability, epsilon_exact
 from echobound.scenario.ordering import Case
 from echobound.scenario.words import confidence, upward
 
-__all__ = [
-    "Divergence",
-    "Verification",
-    "verify_counts",
-    "verify_divergence",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:

@@ -30,8 +30,6 @@ from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.words import confidence, upward
 from echobound.typed import digest_of, from_json, require_equal, shortened, to_json
 
-__all__ = ["Generalisation"]
-
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
 USEFUL = 0.05  # with few episodes, the words say how many would reach this probability

@@ -11,19 +11,6 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Array, Mask
 from echobound.errors import InputError
 
-__all__ = [
-    "Case",
-    "best_of",
-    "count_violations",
-    "goodness",
-    "goodness_of_each",
-    "ordered",
-    "ranking",
-    "require_member",
-    "select",
-    "violates",
-]
-
 Case = Literal["best", "worst"]
 
 

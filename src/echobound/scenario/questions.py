@@ -8,8 +8,6 @@ from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.criterion import Criterion
 
-__all__ = ["EpisodeErrors", "Questions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:

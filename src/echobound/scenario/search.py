@@ -12,8 +12,6 @@ from echobound.arrays import Scores
 from echobound.scenario.statements.base import Scoring
 from echobound.scenario.stopping.base import StoppingRule
 
-__all__ = ["ScoreName", "Search"]
-
 
 @dataclass(frozen=True)
 class ScoreName:

@@ -11,8 +11,6 @@ from echobound.scenario.words import data_words, outcome_words, upward
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
 
-__all__ = ["not_stated_of", "statement_of", "worst_of"]
-
 FEW = 5  # families that are named in a sentence
 NOT_STATED = (
     "It is about new networks drawn and trained in the same way and scored on these data, not about new data:"

@@ -17,8 +17,6 @@ from echobound.scenario.bounds import (
     networks_exact,
 )
 
-__all__ = ["Several", "any_of", "each_of"]
-
 
 @dataclass(frozen=True)
 class Several:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from echobound.errors import InputError
 
-__all__ = ["ViolationLaw"]
-
 
 @dataclass(frozen=True, slots=True)
 class ViolationLaw:

@@ -8,18 +8,6 @@ from typing import Literal, Protocol
 
 from echobound.scenario.bounds import Probability
 
-__all__ = [
-    "confidence",
-    "data_words",
-    "downward",
-    "outcome_words",
-    "outward",
-    "score_title",
-    "score_words",
-    "threshold_words",
-    "upward",
-]
-
 
 def upward(value: float, digits: int = 6) -> str:
     """A number rounded up to some digits: words must not promise more than the number does.
@@ -60,7 +48,7 @@ def confidence(beta: Probability) -> str:
     return beta if isinstance(beta, str) else f"{beta:g}"
 
 
-class Scored(Protocol):
+class _Scored(Protocol):
     """Whatever says what was scored: a certificate, a statement."""
 
     @property
@@ -86,7 +74,7 @@ def score_title(score: str) -> str:
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
 
 
-def score_words(draft: Scored) -> str:
+def score_words(draft: _Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
     name = score_title(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
@@ -95,21 +83,21 @@ def score_words(draft: Scored) -> str:
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def threshold_words(draft: Scored, threshold: float | None, *, best: bool) -> str:
+def threshold_words(draft: _Scored, threshold: float | None, *, best: bool) -> str:
     """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
     above = (draft.direction == "max") == best
     value = (upward if above else downward)(math.nan if threshold is None else threshold)
     return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
-def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) -> str:
+def outcome_words(draft: _Scored, threshold: float | None, *, best: bool = True) -> str:
     """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
     if threshold is None:
         return "gives a finite score"
     return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
 
 
-def data_words(draft: Scored) -> str:
+def data_words(draft: _Scored) -> str:
     """As in "on these validation data"."""
     if draft.blocks is None:
         return "on these validation data"

@@ -22,8 +22,6 @@ from echobound.typed import from_json, object_schema, refuse, require_equal, req
 if TYPE_CHECKING:
     from echobound.scenario.search import Search
 
-__all__ = ["ScoreStatement", "Scoring", "Statement"]
-
 
 class Scoring(TypedDict, total=False):
     """What was scored, as in `certify`: keywords that every statement about scores takes."""
@@ -87,9 +85,7 @@ class Statement:
         names = [*(f.name for f in fields(self)), *self.derived, "words"]
         return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name in names}}
 
-    def to_json(self) -> dict[str, Any]:
-        """As `to_dict`: the form in which a statement is nested in other JSON."""
-        return self.to_dict()
+    to_json = to_dict  # how it is nested in other JSON
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Self:
@@ -132,17 +128,10 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreStatement(Statement):
-    """A statement about the scores of networks.
+    """A statement about the scores of networks."""
 
-    Parameters
-    ----------
-    beta
-        1 - confidence.
-    score, direction, unit, horizon, blocks
-        As in `certify`.
-    """
-
-    beta: float
+    beta: float  # 1 - confidence
+    # What was scored, as in `certify`.
     score: str = "score"
     direction: Literal["max", "min"] = "max"
     unit: str = ""

@@ -19,8 +19,6 @@ from echobound.scenario.several import each_of
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outward, upward
 
-__all__ = ["Families"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Families(ScoreStatement):
@@ -28,15 +26,6 @@ class Families(ScoreStatement):
 
     Three statements, each with confidence 1 - beta. The global best needs no union bound: for the limit to be exceeded,
     all networks of one and the same family must have missed.
-
-    Parameters
-    ----------
-    names
-        What the families are called.
-    networks
-        How many of each.
-    thresholds, winners
-        Best score of each family and its index there; None where all diverged.
     """
 
     kind = "families"
@@ -45,6 +34,7 @@ class Families(ScoreStatement):
 
     names: tuple[str, ...]
     networks: tuple[int, ...]
+    # Best score of each family and its index there; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
 
@@ -96,8 +86,7 @@ class Families(ScoreStatement):
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """For each family: a new network of it beats its own best with at most this probability, all together."""
-        shared = each_of(len(self.names))
-        return tuple(shared.epsilon(count, self.beta) for count in self.networks)
+        return tuple(each_of(len(self.names)).epsilon(count, self.beta) for count in self.networks)
 
     @property
     def words(self) -> str:

@@ -18,13 +18,6 @@ from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Scoring, Statement
 from echobound.scenario.words import score_title
 
-__all__ = [
-    "Gain",
-    "beaten_probability",
-    "learning_curve",
-    "tail_gain",
-]
-
 
 def beaten_probability(networks: int, further: int) -> float:
     """Probability that the best of M further networks beats the best of N: M / (N + M).

@@ -18,22 +18,10 @@ from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence, outward, score_title, upward
 
-__all__ = ["JointScores"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class JointScores(Statement):
-    """The best of N in each of several scores, stated together; the list of scores is settled beforehand.
-
-    Parameters
-    ----------
-    beta, networks
-        1 - confidence and N.
-    names, directions
-        The scores, and for each ``"max"`` or ``"min"``.
-    thresholds, winners
-        For each score the best value and the network that has it; None where all diverged.
-    """
+    """The best of N in each of several scores, stated together; the list of scores is settled beforehand."""
 
     kind = "joint scores"
     title = "all scores"
@@ -44,6 +32,7 @@ class JointScores(Statement):
     networks: int
     names: tuple[str, ...]
     directions: tuple[Literal["max", "min"], ...]
+    # For each score the best value and the network that has it; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
 

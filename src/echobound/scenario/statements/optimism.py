@@ -8,19 +8,10 @@ from typing import Literal
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.episodes import finite
 
-__all__ = ["Optimism"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism(Statement):
     """How much better the picked network is on the data it was picked by than on test data.
-
-    Parameters
-    ----------
-    score, direction, unit
-        What was scored.
-    validation, test
-        The scores of the picked network; None where it diverged.
 
     Examples
     --------
@@ -36,6 +27,7 @@ class Optimism(Statement):
     score: str
     direction: Literal["max", "min"]
     unit: str
+    # The scores of the picked network; None where it diverged.
     validation: float | None
     test: float | None
 

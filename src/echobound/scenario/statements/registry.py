@@ -20,8 +20,6 @@ from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
 from echobound.scenario.statements.stopped import Stopped
 
-__all__ = ["OF_EPISODES", "OF_SCORES", "OF_SEARCH", "claims_of", "statements_of", "title_of"]
-
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.

@@ -23,16 +23,7 @@ from echobound.scenario.stopping.looks import Looks
 from echobound.scenario.stopping.mixture import Mixture
 from echobound.scenario.stopping.patience import Patience
 
-__all__ = [
-    "RULES",
-    "Anytime",
-    "Between",
-    "Looks",
-    "Mixture",
-    "Patience",
-    "StoppingRule",
-    "stopping_rule",
-]
+__all__ = ["RULES", "Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]
 
 RULES: tuple[type[StoppingRule], ...] = (Patience, Looks, Between, Anytime, Mixture)
 

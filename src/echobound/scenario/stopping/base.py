@@ -15,8 +15,6 @@ from echobound.scenario.bounds import as_probability
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence
 
-__all__ = ["SAFE", "StoppingRule", "certified_limit", "solved_share"]
-
 SAFE = 1 + 2.0**-44  # more than the rounding errors of a limit: no reported epsilon is better than the truth
 
 

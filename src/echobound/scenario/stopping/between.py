@@ -11,8 +11,6 @@ from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
 from echobound.scenario.words import upward
 
-__all__ = ["Between"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Between(StoppingRule):

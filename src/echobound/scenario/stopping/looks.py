@@ -12,8 +12,6 @@ from echobound.scenario.bounds import as_count, epsilon_exact
 from echobound.scenario.stopping.base import SAFE, StoppingRule, solved_share
 from echobound.scenario.words import upward
 
-__all__ = ["Looks"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Looks(StoppingRule):

@@ -9,8 +9,6 @@ from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit
 from echobound.scenario.words import upward
 
-__all__ = ["Mixture"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(StoppingRule):

@@ -13,8 +13,6 @@ from echobound.scenario.ordering import goodness
 from echobound.scenario.stopping.base import StoppingRule
 from echobound.scenario.words import confidence, upward
 
-__all__ = ["Patience"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Patience(StoppingRule):
