@@ -4,8 +4,10 @@ Numbers in, statements out. `statements` and `stopping` have a file for each var
 """
 
 from echobound.scenario.bounds import (
+    any_of,
     beta_exact,
     beta_explicit,
+    each_of,
     epsilon_exact,
     epsilon_explicit,
     networks_exact,
@@ -13,14 +15,12 @@ from echobound.scenario.bounds import (
 )
 from echobound.scenario.certificate import Certificate, WorstCase
 from echobound.scenario.certifying import certify
-from echobound.scenario.criterion import Criterion
 from echobound.scenario.fresh import Divergence, Verification, verify_counts, verify_divergence
 from echobound.scenario.generalisation import Generalisation
 from echobound.scenario.ordering import count_violations, ranking, select
-from echobound.scenario.questions import EpisodeErrors, Questions
+from echobound.scenario.questions import Criterion, EpisodeErrors, Questions
 from echobound.scenario.schema import schema
 from echobound.scenario.search import ScoreName, Search
-from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,20 +27,7 @@ Text = Annotated[str, Keywords(minLength=1)]
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The other end: how bad a new network may be.
-
-    Parameters
-    ----------
-    index, threshold
-        The worst network and its score; the threshold is None if it diverged.
-    diverged
-        Whether it did.
-    divergence_bound
-        Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges; of
-        several families, from any of them.
-    statement
-        In plain words.
-    """
+    """The other end: how bad a new network may be."""
 
     index: Annotated[int, Keywords(minimum=0)]
     threshold: Annotated[float | None, Keywords("Worst score; null if that network diverged.")]
@@ -142,21 +130,14 @@ class Certificate:
 
     def position(self, family: int, index: int) -> int:
         """Position of a network, family after family; with one family, its index."""
-        before = 0
-        for one in self.families if len(self.families) > 1 else ():
-            if one["family"] == family:
-                break
-            before += int(one["networks"])
-        return before + index
+        before = takewhile(lambda one: one["family"] != family, self.families if len(self.families) > 1 else ())
+        return index + sum(int(one["networks"]) for one in before)
 
     def family_name(self, position: int) -> str:
         """Name of the family that a network belongs to; empty if there is only one."""
-        end = 0
-        for family in self.families if len(self.families) > 1 else ():
-            end += int(family["networks"])
-            if position < end:
-                return str(family["name"])
-        return ""
+        ends = accumulate(int(family["networks"]) for family in self.families)
+        inside = (family for family, end in zip(self.families, ends, strict=True) if position < end)
+        return str(next(inside, {}).get("name", "")) if len(self.families) > 1 else ""
 
     @property
     def stopped(self) -> Stopped | None:
@@ -199,29 +180,14 @@ class Certificate:
         return certificate
 
     def require_equal(self, derived: Certificate, path: str | Path = "certificate.json") -> None:
-        """Refuse this certificate unless it says the same as one that was derived again.
-
-        Raises
-        ------
-        DamagedFile
-            Naming the first field that does not follow.
-        """
+        """Refuse this certificate unless it says the same as one that was derived again."""
         require_equal(derived.identity(), self.identity(), path)
 
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
 
-        Parameters
-        ----------
-        scores
-            Those of the first score, or a table with a column for each: what is said of several is then derived too.
-        path
-            What to call the certificate.
-
-        Raises
-        ------
-        DamagedFile
-            Naming the first field that does not follow.
+        A `DamagedFile` names the first field that does not follow, and `path` as the file. `scores` are those of the
+        first score, or a table with a column for each: what is said of several is then derived too.
         """
         from echobound.scenario import certifying  # which makes certificates, so it cannot be imported before
 

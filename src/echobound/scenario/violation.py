@@ -15,13 +15,6 @@ class ViolationLaw:
     Neither the score nor the training enters: V has the law Beta(k, N - k + 1) for every continuous score, and lies
     below it in probability for a score with ties.
 
-    Parameters
-    ----------
-    networks
-        N.
-    rank
-        k; 1 is the best.
-
     Examples
     --------
     >>> round(ViolationLaw(645).mean, 8)
@@ -29,7 +22,7 @@ class ViolationLaw:
     """
 
     networks: int
-    rank: int = 1
+    rank: int = 1  # k; 1 is the best
 
     def __post_init__(self) -> None:
         if not 1 <= self.rank <= self.networks:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_count, epsilon_exact
+from echobound.scenario.bounds import as_count, each_of, epsilon_exact
 from echobound.scenario.ordering import best_of, ranking, require_member, select
 from echobound.scenario.search import Search
-from echobound.scenario.several import each_of
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outward, upward
 

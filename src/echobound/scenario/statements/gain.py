@@ -36,19 +36,7 @@ def beaten_probability(networks: int, further: int) -> float:
 def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "max") -> Array:
     """Mean best score of n of the N networks, over all ways to take n of them: unbiased for a search of n.
 
-    Parameters
-    ----------
-    scores
-        Of all N networks.
-    sizes
-        Values of n from 1 to N.
-    direction
-        ``"max"`` or ``"min"``.
-
-    Returns
-    -------
-    curve
-        One value for each n; infinitely bad where n networks may all have diverged.
+    One value for each n of `sizes`, from 1 to N; infinitely bad where n networks may all have diverged.
 
     Examples
     --------
@@ -123,29 +111,19 @@ def tail_gain(
 
 @dataclass(frozen=True, kw_only=True)
 class Gain(Statement):
-    """Whether more networks would be worth their time: an estimate.
-
-    Parameters
-    ----------
-    networks, factor
-        N, and how many times as many are considered.
-    last_decade
-        What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded
-        above, the next factor of ten gains at most about as much. None where it is not finite.
-    tail
-        `tail_gain`: the estimate. None where there is none.
-    score, direction, unit, horizon, blocks
-        As in `certify`.
-    """
+    """Whether more networks would be worth their time: an estimate."""
 
     kind = "gain"
     title = "more networks"
     derived = ("further", "probability")
 
     networks: int
-    factor: int
+    factor: int  # how many times as many networks are considered
+    # What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded above,
+    # the next factor of ten gains at most about as much. None where it is not finite.
     last_decade: float | None
-    tail: float | None
+    tail: float | None  # `tail_gain`: the estimate; None where there is none
+    # What was scored, as in `certify`.
     score: str = "score"
     direction: Literal["max", "min"] = "max"
     unit: str = ""
@@ -176,7 +154,7 @@ class Gain(Statement):
         """The estimate in plain words."""
         times = {2: "Twice", 10: "Ten times"}.get(self.factor, f"{self.factor} times")
         name = score_title(self.score)
-        point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
+        point = f"{name} point" if self.unit == "%" else self.unit or name
         chance = f"find a better one with probability {self.probability:.3g}"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
@@ -206,13 +184,8 @@ class Gain(Statement):
         values = np.sort(goodness_of_each(scores, direction))
         tenth = len(values) // 10
         decade = float(values[-1]) - _mean_best(values, tenth) if tenth and np.isfinite(values[-1]) else math.nan
-        return cls(
-            networks=len(values),
-            factor=factor,
-            last_decade=_rounded(decade),
-            tail=_rounded(tail_gain(scores, factor, direction)),
-            **scoring,
-        )
+        tail = _rounded(tail_gain(scores, factor, direction))
+        return cls(networks=len(values), factor=factor, last_decade=_rounded(decade), tail=tail, **scoring)
 
 
 def _in_full(value: float, digits: int) -> str:

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_count, as_probability
+from echobound.scenario.bounds import any_of, as_count, as_probability, each_of
 from echobound.scenario.ordering import best_of, ranking, require_member
 from echobound.scenario.search import ScoreName, Search
-from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence, outward, score_title, upward
 

@@ -16,11 +16,6 @@ from echobound.scenario.words import upward
 class Anytime(StoppingRule):
     """Stop at any number of networks from a first one on, without a last one, for any reason.
 
-    Parameters
-    ----------
-    first
-        Nothing is certified before.
-
     Examples
     --------
     >>> rule = Anytime(beta=0.05)
@@ -33,7 +28,7 @@ class Anytime(StoppingRule):
     takes = (0, 1)
     example = "anytime"
 
-    first: int = 100
+    first: int = 100  # nothing is certified before
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,8 +41,7 @@ class Anytime(StoppingRule):
     @cached_property
     def share(self) -> float:
         """The part of beta that is spent at the first n."""
-        n = self.first
-        return solved_share(self.beta, lambda x: -x * (1 + 1 / (n + 1)) + 2 + 2 / n)
+        return solved_share(self.beta, lambda x: -x * (1 + 1 / (self.first + 1)) + 2 + 2 / self.first)
 
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks."""
@@ -59,9 +53,8 @@ class Anytime(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
+        at, *later = (f"{upward(self.epsilon(n))} at {n}" for n in (self.first, 10 * self.first, 100 * self.first))
         return (
             f"{self.always} at {self.first} networks or later, a new network beats the best so far with probability at"
-            f" most epsilon = {upward(self.epsilon(self.first))} at {self.first} networks,"
-            f" {upward(self.epsilon(10 * self.first))} at {10 * self.first},"
-            f" {upward(self.epsilon(100 * self.first))} at {100 * self.first}, and so on without end."
+            f" most epsilon = {at} networks, {', '.join(later)}, and so on without end."
         )

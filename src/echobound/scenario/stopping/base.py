@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_probability
+from echobound.scenario.bounds import as_probability, least_count
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence
 
@@ -20,13 +20,7 @@ SAFE = 1 + 2.0**-44  # more than the rounding errors of a limit: no reported eps
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule(Statement):
-    """When a search may stop, and what is certified then.
-
-    Parameters
-    ----------
-    beta
-        1 - confidence.
-    """
+    """When a search may stop, and what is certified then with confidence 1 - beta."""
 
     by_ranks: ClassVar[bool] = False  # then all that holds for a number settled beforehand holds where it stops
     takes: ClassVar[tuple[int, int]] = (0, 0)  # how many numbers follow its name, at least and at most
@@ -66,18 +60,12 @@ class StoppingRule(Statement):
         (315, 409)
         """
         as_probability("epsilon", epsilon)
-        few, enough = 0, 1
-        while self.epsilon(enough) > epsilon:
-            few, enough = enough, 2 * enough
-            if enough > 2**60:
-                raise InputError(
-                    f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that runs"
-                    f" longer. {self.words}"
-                )
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self.epsilon(middle) <= epsilon else (middle, enough)
-        return enough
+        if self.epsilon(2**60) > epsilon:
+            raise InputError(
+                f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that runs longer."
+                f" {self.words}"
+            )
+        return least_count(lambda networks: self.epsilon(networks) <= epsilon)
 
     def due(self, scores: ArrayLike, direction: str = "max") -> int:
         """Number of networks at which a rule by ranks stops, as far as the scores in the order of their index say."""

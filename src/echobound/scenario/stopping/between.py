@@ -16,10 +16,7 @@ from echobound.scenario.words import upward
 class Between(StoppingRule):
     """Stop at any number of networks between two settled beforehand, for any reason.
 
-    Parameters
-    ----------
-    first, last
-        Nothing is certified before the first; beyond the last, the limit of the last holds.
+    Nothing is certified before the first; beyond the last, the limit of the last holds.
 
     Examples
     --------

@@ -17,13 +17,6 @@ from echobound.scenario.words import upward
 class Looks(StoppingRule):
     """Stop at one of a few numbers of networks settled beforehand, for any reason.
 
-    Parameters
-    ----------
-    looks
-        The numbers, increasing.
-    rank
-        The threshold is the k-th best.
-
     Examples
     --------
     >>> rule = Looks(beta=0.05, looks=(100, 200, 400, 800))
@@ -35,8 +28,8 @@ class Looks(StoppingRule):
     derived = ("share",)
     example = "looks:100,200,400"
 
-    looks: tuple[int, ...]
-    rank: int = 1
+    looks: tuple[int, ...]  # increasing
+    rank: int = 1  # k: the threshold is the k-th best
 
     def __post_init__(self) -> None:
         super().__post_init__()

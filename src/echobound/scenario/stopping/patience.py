@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,15 +21,6 @@ class Patience(StoppingRule):
 
     Ties are broken by independent coin tosses: without them, a score with few values would void the certificate.
 
-    Parameters
-    ----------
-    draws
-        m.
-    least
-        Never stop before this many networks.
-    seed
-        Seed of the coin tosses.
-
     Examples
     --------
     >>> rule = Patience(beta=0.05, draws=3)
@@ -44,9 +36,9 @@ class Patience(StoppingRule):
     takes = (1, 2)
     example = "patience:200"
 
-    draws: int
-    least: int = 1
-    seed: int = 0
+    draws: int  # m
+    least: int = 1  # never stop before this many networks
+    seed: int = 0  # of the coin tosses
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,19 +53,18 @@ class Patience(StoppingRule):
         # g(s) = s P(network s is the best so far and the rule has not stopped before s): from one record r to the next
         # record s there is r / ((s - 1) s), and the rule waits until max(r + m, least).
         g, total, window, first = [0.0, 1.0], 1.0, 1.0, 1
-        s = 1
-        while True:
-            s += 1
+        for s in itertools.count(2):
             while s > max(first + self.draws, self.least):
                 window -= g[first]
                 first += 1
             if first > s - 1:
-                return total
+                break
             g.append(max(window, 0.0) / (s - 1))
             total += g[s]
             window += g[s]
             if g[s] < 1e-17 * total and s > self.least:
-                return total
+                break
+        return total
 
     @property
     def soonest(self) -> int:
