@@ -37,15 +37,7 @@ from echobound.scenario.statements.registry import claims_of, statements_of, tit
 from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
 from echobound.scenario.statements.stopped import Stopped
-from echobound.scenario.stopping import (
-    Anytime,
-    Between,
-    Looks,
-    Mixture,
-    Patience,
-    StoppingRule,
-    stopping_rule,
-)
+from echobound.scenario.stopping import Anytime, Between, Looks, Mixture, Patience, StoppingRule, stopping_rule
 from echobound.scenario.violation import ViolationLaw
 
 __all__ = ["Certificate", "Criterion", "Generalisation", "Questions", "ScoreName", "Search", "Statement", "WorstCase"]

@@ -139,13 +139,7 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
 
 
 def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
-    """Natural logarithm of `beta_exact`, for values that no float can hold.
-
-    Examples
-    --------
-    >>> round(log_beta_exact(10**6, 0.05), 4)
-    -51293.2944
-    """
+    """Natural logarithm of `beta_exact`, for values that no float can hold."""
     n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
@@ -259,11 +253,6 @@ def digits_for(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Contex
     return Context(prec=_DIGITS + places + 2 * len(str(count)), Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
-def _rounding() -> Decimal:
-    """Relative error that no sum here exceeds, in the present context."""
-    return Decimal(10) ** (_GUARD - getcontext().prec)
-
-
 def _log_tail(n: int, m: int, q: Decimal) -> tuple[Decimal, Decimal]:
     """ln Bin(n, 1 - q; m), and its derivative with respect to ln(q)."""
     odds = (1 - q) / q
@@ -277,7 +266,8 @@ def _log_tail(n: int, m: int, q: Decimal) -> tuple[Decimal, Decimal]:
 def _holds(n: int, m: int, factor: int, e: Decimal, b: Decimal) -> bool:
     """Whether factor Bin(n, e; m) <= b, for n > m."""
     left, right = _log_tail(n, m, 1 - e)[0] + Decimal(factor).ln(), b.ln()
-    if abs(left - right) > (1 - n * (1 - e).ln()) * _rounding():
+    rounding = Decimal(10) ** (_GUARD - getcontext().prec)  # relative error that no sum here exceeds
+    if abs(left - right) > (1 - n * (1 - e).ln()) * rounding:
         return left < right
     p, q = Fraction(e), 1 - Fraction(e)
     return factor * sum(math.comb(n, i) * p**i * q ** (n - i) for i in range(m + 1)) <= Fraction(b)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from echobound.arrays import Scores
 from echobound.errors import DamagedFile, InputError
+from echobound.scenario.ordering import Direction
 from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.stopped import Stopped
@@ -61,7 +62,7 @@ class Certificate:
     """
 
     score: Annotated[str, Keywords("Name of the score that selects.", minLength=1)]
-    direction: Annotated[Literal["max", "min"], Keywords("Whether larger or smaller is better.")]
+    direction: Annotated[Direction, Keywords("Whether larger or smaller is better.")]
     unit: str
     networks: Annotated[int, Keywords("N, failures included.", minimum=1)]
     epsilon: Annotated[Chance, Keywords("Violation probability that is certified.")]

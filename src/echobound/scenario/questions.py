@@ -14,6 +14,7 @@ import numpy as np
 from echobound.arrays import Mask
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
+from echobound.scenario.ordering import Direction
 from echobound.typed import refuse, shortened
 
 Relation = Literal["<", "<=", ">", ">="]
@@ -51,7 +52,7 @@ class Criterion:
             form = "a criterion is a score, a comparison and a limit, such as fit>80 or rmse<0.1"
             raise InputError(f"{form}, got {text!r}") from None
 
-    def require_sense(self, direction: Literal["max", "min"]) -> None:
+    def require_sense(self, direction: Direction) -> None:
         """Refuse a criterion that good models fail."""
         if (self.relation[0] == ">") != (direction == "max"):
             better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Scores
+from echobound.scenario.ordering import Direction
 from echobound.scenario.statements.base import Scoring
 from echobound.scenario.stopping.base import StoppingRule
 
@@ -18,7 +18,7 @@ class ScoreName:
     """A score as sentences need it: its name, whether larger (``"max"``) or smaller is better, and its unit."""
 
     name: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
 
 
@@ -52,7 +52,7 @@ class Search:
         return self.table[:, 0]
 
     @property
-    def direction(self) -> Literal["max", "min"]:
+    def direction(self) -> Direction:
         """Whether larger or smaller is better in the score that selects."""
         return self.scores[0].direction
 

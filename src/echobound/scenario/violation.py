@@ -33,12 +33,6 @@ class ViolationLaw:
         """k / (N + 1)."""
         return self.rank / (self.networks + 1)
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation."""
-        n, k = self.networks, self.rank
-        return math.sqrt(k * (n - k + 1) / (n + 2)) / (n + 1)
-
     def quantile(self, level: float) -> float:
         """Value that V does not exceed with probability `level`.
 
@@ -51,9 +45,3 @@ class ViolationLaw:
         if self.rank == 1 and level < 1:
             return -math.expm1(math.log1p(-level) / self.networks)
         return float(betaincinv(self.rank, self.networks - self.rank + 1, level))
-
-    def survival(self, value: float) -> float:
-        """P(V > value)."""
-        from scipy.special import betaincc
-
-        return float(betaincc(self.rank, self.networks - self.rank + 1, min(max(value, 0.0), 1.0)))

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from echobound.scenario.bounds import Probability
+from echobound.scenario.ordering import Direction
+
+if TYPE_CHECKING:
+    from echobound.scenario.certificate import Certificate
+    from echobound.scenario.statements.base import ScoreStatement
+
+    Scored: TypeAlias = Certificate | ScoreStatement  # what says what was scored
 
 
 def upward(value: float, digits: int = 6) -> str:
@@ -14,20 +21,14 @@ def upward(value: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001)
-    ('0.0246797', '0.05', '-1')
+    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001), downward(-1.00000001)
+    ('0.0246797', '0.05', '-1', '-1.00001')
     """
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def downward(value: float, digits: int = 6) -> str:
-    """A number rounded down to some digits.
-
-    Examples
-    --------
-    >>> downward(0.0534819), downward(-1.00000001)
-    ('0.0534819', '-1.00001')
-    """
+    """A number rounded down to some digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
@@ -38,7 +39,7 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(number):.{digits}g}"
 
 
-def outward(threshold: float, direction: Literal["max", "min"]) -> str:
+def outward(threshold: float, direction: Direction) -> str:
     """A threshold in six digits, rounded to the side on which what is said about beating it stays true."""
     return (upward if direction == "max" else downward)(threshold)
 
@@ -48,33 +49,12 @@ def confidence(beta: Probability) -> str:
     return beta if isinstance(beta, str) else f"{beta:g}"
 
 
-class _Scored(Protocol):
-    """Whatever says what was scored: a certificate, a statement."""
-
-    @property
-    def score(self) -> str: ...
-    @property
-    def direction(self) -> Literal["max", "min"]: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def horizon(self) -> int | None: ...
-    @property
-    def blocks(self) -> int | None: ...
-
-
 def score_title(score: str) -> str:
-    """A score as it is called in a sentence.
-
-    Examples
-    --------
-    >>> score_title("fit"), score_title("peak"), score_title("my own")
-    ('FIT', 'peak error', 'my own')
-    """
+    """A score as it is called in a sentence: FIT, peak error, or its own name."""
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
 
 
-def score_words(draft: _Scored) -> str:
+def score_words(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
     name = score_title(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
@@ -83,21 +63,21 @@ def score_words(draft: _Scored) -> str:
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
 
-def threshold_words(draft: _Scored, threshold: float | None, *, best: bool) -> str:
+def threshold_words(draft: Scored, threshold: float | None, *, best: bool) -> str:
     """As in "above 90.6539 %": the threshold is rounded outwards, so that the words hold where the number does."""
     above = (draft.direction == "max") == best
     value = (upward if above else downward)(math.nan if threshold is None else threshold)
     return f"{'above' if above else 'below'} {value}{' ' + draft.unit if draft.unit else ''}"
 
 
-def outcome_words(draft: _Scored, threshold: float | None, *, best: bool = True) -> str:
+def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) -> str:
     """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
     if threshold is None:
         return "gives a finite score"
     return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
 
 
-def data_words(draft: _Scored) -> str:
+def data_words(draft: Scored) -> str:
     """As in "on these validation data"."""
     if draft.blocks is None:
         return "on these validation data"

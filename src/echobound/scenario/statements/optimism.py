@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from echobound.scenario.ordering import Direction
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.episodes import finite
 
@@ -25,7 +25,7 @@ class Optimism(Statement):
     derived = ("difference",)
 
     score: str
-    direction: Literal["max", "min"]
+    direction: Direction
     unit: str
     # The scores of the picked network; None where it diverged.
     validation: float | None
@@ -53,13 +53,7 @@ class Optimism(Statement):
 
     @classmethod
     def of(
-        cls,
-        validation: float,
-        test: float,
-        *,
-        score: str = "score",
-        direction: Literal["max", "min"] = "max",
-        unit: str = "",
+        cls, validation: float, test: float, *, score: str = "score", direction: Direction = "max", unit: str = ""
     ) -> Optimism:
         """State it from both scores; what is not finite has diverged."""
         return cls(score=score, direction=direction, unit=unit, validation=finite(validation), test=finite(test))

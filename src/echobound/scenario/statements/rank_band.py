@@ -62,15 +62,7 @@ class RankBand(ScoreStatement):
         )
 
     def words_of(self, rank: int) -> str:
-        """What holds for one rank, chosen after a look.
-
-        Examples
-        --------
-        >>> print(RankBand.of(range(645), beta=0.05, ranks=50).words_of(5))
-        With confidence 1 - 0.05, a new network drawn and trained in the same way scores a score above 640 on these
-        validation data with probability at most 0.0187281. The threshold is that of rank 5 of 645, and may be chosen
-        after a look: the limits of the 50 best hold together.
-        """
+        """What holds for one rank, chosen after a look."""
         if not 1 <= as_count("rank", rank) <= len(self.thresholds):
             raise InputError(f"the band covers the {self.case} {len(self.thresholds)} networks, got rank {rank}")
         threshold = self.thresholds[rank - 1]

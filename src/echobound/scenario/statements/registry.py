@@ -33,9 +33,9 @@ def statements_of(search: Search) -> tuple[Statement, ...]:
     Examples
     --------
     >>> import numpy as np
-    >>> from echobound.scenario import ScoreName, Search
-    >>> table = np.arange(80.0)[:, None]
-    >>> search = Search(table=table, scores=(ScoreName(),), beta=0.05, families=(("order 5", 40), ("order 8", 40)))
+    >>> from echobound.scenario import ScoreName
+    >>> families = (("order 5", 40), ("order 8", 40))
+    >>> search = Search(table=np.arange(80.0)[:, None], scores=(ScoreName(),), beta=0.05, families=families)
     >>> [statement.kind for statement in statements_of(search)]
     ['families', 'gain']
     """
@@ -49,7 +49,7 @@ def claims_of(search: Search) -> list[int]:
     Examples
     --------
     >>> import numpy as np
-    >>> from echobound.scenario import ScoreName, Search
+    >>> from echobound.scenario import ScoreName
     >>> claims_of(Search(table=np.arange(9.0)[:, None], scores=(ScoreName(),), beta=0.05, discarded=2))
     [0, 6, 7, 8]
     """

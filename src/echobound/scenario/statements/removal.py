@@ -91,10 +91,6 @@ class Removal(ScoreStatement):
         >>> statement = Removal.of(scores, discarded=5, beta=1e-7, score="fit", unit="%")
         >>> statement.threshold, round(statement.epsilon, 7)
         (89.5, 0.0429676)
-        >>> print(statement.words)
-        With confidence 1 - 1e-07, a new network drawn and trained in the same way scores a FIT above 89.5 % on these
-        validation data with probability at most 0.0429676. The threshold is the best of 645 after the 5 best were set
-        aside, as settled beforehand.
         """
         order, values = ordered(scores, scoring.get("direction", "max"), case)
         r = as_count("discarded", discarded, least=0)

@@ -20,12 +20,7 @@ from echobound.scenario.words import outcome_words, upward
 
 
 def require_independent(depends_on_model: bool | None) -> None:
-    """Refuse new data that depend on the network in use, as in a loop closed through it; None warns.
-
-    Examples
-    --------
-    >>> require_independent(False)
-    """
+    """Refuse new data that depend on the network in use, as in a loop closed through it; None warns."""
     if depends_on_model:
         raise InputError(
             "the new data depend on the network in use, so the networks are not independent of them: draw and certify"

@@ -44,9 +44,7 @@ def stopping_rule(text: str, beta: float) -> StoppingRule:
     except ValueError:
         name, numbers = "", []
     for rule in RULES:
-        if name and name in (rule.kind, rule.formerly):
-            found = rule.of_numbers(beta, numbers)
-            if found is not None:
-                return found
+        if name and name in (rule.kind, rule.formerly) and (found := rule.of_numbers(beta, numbers)) is not None:
+            return found
     *examples, last = (rule.example for rule in RULES)
     raise InputError(f"unknown stopping rule {text!r}: give {', '.join(examples)} or {last}")

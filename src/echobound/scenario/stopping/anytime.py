@@ -9,7 +9,6 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
-from echobound.scenario.words import upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +52,6 @@ class Anytime(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        at, *later = (f"{upward(self.epsilon(n))} at {n}" for n in (self.first, 10 * self.first, 100 * self.first))
-        return (
-            f"{self.always} at {self.first} networks or later, a new network beats the best so far with probability at"
-            f" most epsilon = {at} networks, {', '.join(later)}, and so on without end."
-        )
+        first, *later = (self.limit_at(n * self.first) for n in (1, 10, 100))
+        limits = f"{first} networks, {', '.join(later)}, and so on without end"
+        return self.promise(f" at {self.first} networks or later", limits)

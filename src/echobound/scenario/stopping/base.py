@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_probability, least_count
 from echobound.scenario.statements.base import Statement
-from echobound.scenario.words import confidence
+from echobound.scenario.words import confidence, upward
 
 SAFE = 1 + 2.0**-44  # more than the rounding errors of a limit: no reported epsilon is better than the truth
 
@@ -76,10 +76,16 @@ class StoppingRule(Statement):
         due = self.due(scores, direction) if self.by_ranks else None
         return due if due is not None and due <= len(np.atleast_1d(scores)) else None
 
-    @property
-    def always(self) -> str:
-        """How the words of a rule for all n begin."""
-        return f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop"
+    def promise(self, when: str, limits: str, best: str = "best") -> str:
+        """The words of a rule under which one stops at will."""
+        return (
+            f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop{when}, a new network beats the"
+            f" {best} so far with probability at most epsilon = {limits}."
+        )
+
+    def limit_at(self, networks: int) -> str:
+        """As in "0.01 at 300": what is certified there, for the words."""
+        return f"{upward(self.epsilon(networks))} at {networks}"
 
 
 def solved_share(beta: float, looks: Callable[[float], float]) -> float:

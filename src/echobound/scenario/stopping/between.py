@@ -9,7 +9,6 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
-from echobound.scenario.words import upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +56,5 @@ class Between(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        return (
-            f"{self.always} between {self.first} and {self.last} networks, a new network beats the best so far with"
-            f" probability at most epsilon = {upward(self.epsilon(self.first))} at {self.first} networks and"
-            f" {upward(self.epsilon(self.last))} at {self.last}."
-        )
+        limits = f"{self.limit_at(self.first)} networks and {self.limit_at(self.last)}"
+        return self.promise(f" between {self.first} and {self.last} networks", limits)

@@ -10,7 +10,6 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, epsilon_exact
 from echobound.scenario.stopping.base import SAFE, StoppingRule, solved_share
-from echobound.scenario.words import upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +64,6 @@ class Looks(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        limits = ", ".join(f"{upward(self.epsilon(n))} at {n}" for n in self.looks)
+        when = f" at one of the looks at {', '.join(map(str, self.looks))} networks"
         best = "best" if self.rank == 1 else f"{self.rank}-th best"
-        return (
-            f"{self.always} at one of the looks at {', '.join(map(str, self.looks))} networks, a new network beats the"
-            f" {best} so far with probability at most epsilon = {limits}."
-        )
+        return self.promise(when, ", ".join(map(self.limit_at, self.looks)), best)

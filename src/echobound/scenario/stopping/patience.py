@@ -26,6 +26,8 @@ class Patience(StoppingRule):
     >>> rule = Patience(beta=0.05, draws=3)
     >>> rule.stops_at([1.0, 5.0, 2.0, 3.0, 4.0, 9.0])  # the 9 comes too late
     5
+    >>> rule.due([]), rule.due([1.0, 5.0, 2.0])
+    (4, 5)
     >>> round(Patience(beta=0.05, draws=100).mean, 4)
     178.9985
     """
@@ -84,12 +86,6 @@ class Patience(StoppingRule):
         """Number of networks at which the rule stops, unless one of those still to be drawn beats all of these.
 
         It cannot stop earlier, so nothing is drawn in vain by drawing that many and asking again.
-
-        Examples
-        --------
-        >>> rule = Patience(beta=0.05, draws=3)
-        >>> rule.due([]), rule.due([1.0, 5.0, 2.0]), rule.due([1.0, 5.0, 2.0, 3.0, 4.0, 9.0])
-        (4, 5, 5)
         """
         values = goodness(scores, direction)
         # Raw words, since these are the same in every version of NumPy; they are only compared.
