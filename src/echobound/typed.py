@@ -86,6 +86,13 @@ def require_names(expected: Iterable[str], content: Mapping[str, Any], path: str
         refuse(path, _inside(name, one), "missing" if one in expected else "unknown")
 
 
+def require_version(content: Mapping[str, Any], version: int, path: str | Path) -> None:
+    """Refuse JSON of another ``schema_version``."""
+    found = content.get("schema_version")
+    if found is not version:  # not `!=`, since true equals 1
+        refuse(path, "schema_version", f"{shortened(repr(found))}, this version reads {version}")
+
+
 def require_equal(
     derived: Mapping[str, Any], stated: Mapping[str, Any], path: str | Path | None = None, name: str = ""
 ) -> None:

@@ -81,11 +81,6 @@ def local_level(networks: int, beta: float, ranks: int | None = None, *, two_sid
 
     The band covers the best so many `ranks`; all if not given, as a two-sided one always does. In a two-sided band each
     rank has a lower limit too, and each side half the level.
-
-    Examples
-    --------
-    >>> round(local_level(59, 0.05, ranks=1), 9)  # one rank: nothing to share
-    0.05
     """
     from scipy.optimize import brentq
 
@@ -97,7 +92,7 @@ def local_level(networks: int, beta: float, ranks: int | None = None, *, two_sid
         return math.log(max(crossing_probability(n, upper, lower), 1e-320) / target)
 
     low, high = math.log(target / (2 * count)), math.log(target)
-    if count == 1 and not two_sided:
+    if count == 1 and not two_sided:  # nothing to share
         return float(as_probability("beta", beta))
     return math.exp(float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) - MARGIN)
 

@@ -18,7 +18,7 @@ from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import StoppingRule
-from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, shortened, to_json
+from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, require_version, to_json
 
 SCHEMA_VERSION = 1
 Chance = Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1)]
@@ -166,11 +166,7 @@ class Certificate:
         """Inverse of `to_dict`; a field that is missing, unknown or of another type is refused, and a wrong digest."""
         held = [f.name for f in fields(cls)]
         require_names([*held, "schema_version", "digest"], content, path)
-        version = content["schema_version"]
-        if version is not SCHEMA_VERSION:  # not `!=`, since true equals 1
-            raise DamagedFile(
-                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
-            )
+        require_version(content, SCHEMA_VERSION, path)
         certificate = from_json(cls, {name: content[name] for name in held}, path)
         try:
             digest = digest_of(certificate.identity())

@@ -28,7 +28,7 @@ from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.words import confidence, upward
-from echobound.typed import digest_of, from_json, require_equal, shortened, to_json
+from echobound.typed import digest_of, from_json, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
@@ -185,11 +185,7 @@ class Generalisation:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "generalisation.json") -> Generalisation:
         """Inverse of `to_dict`; every number and sentence is derived again, and what does not follow is refused."""
-        version = content.get("schema_version")
-        if version is not SCHEMA_VERSION:
-            raise DamagedFile(
-                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
-            )
+        require_version(content, SCHEMA_VERSION, path)
         try:
             made = from_json(cls, {f.name: content[f.name] for f in fields(cls) if f.name in content}, path)
             derived = made.to_dict()

@@ -33,13 +33,7 @@ def count_violations(scores: ArrayLike, threshold: float | None, direction: Dire
 
 
 def violates(scores: ArrayLike, threshold: float | None, direction: Direction, case: Case) -> Mask:
-    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
-
-    Examples
-    --------
-    >>> violates([1.0, 2.0, float("nan")], threshold=2.0, direction="max", case="worst").tolist()
-    [True, False, True]
-    """
+    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst."""
     if case not in ("best", "worst"):
         raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
     values = goodness(scores, direction)

@@ -23,13 +23,7 @@ from echobound.scenario.words import outcome_words, threshold_words, upward
 
 
 def epsilon_both(networks: int, beta: Probability) -> float:
-    """Smallest epsilon for V_best <= epsilon and V_worst <= epsilon together at confidence 1 - beta; 1.0 if none.
-
-    Examples
-    --------
-    >>> round(epsilon_both(328, 1e-7), 6)
-    0.049962
-    """
+    """Smallest epsilon for V_best <= epsilon and V_worst <= epsilon together at confidence 1 - beta; 1.0 if none."""
     n, b = as_count("networks", networks), as_probability("beta", beta)
     with localcontext(digits_for(b=b, count=n)):
         low, high = 0.0, 1.0
@@ -85,9 +79,9 @@ class BothEnds(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         if self.best is None or self.worst is None:
-            all_did = f"All {self.networks} networks diverged"
-            who = all_did if self.best is None else "A network of the search diverged, and nothing is worse"
-            return f"{who}: there is no range of scores to state."
+            one_did = "A network of the search diverged, and nothing is worse"
+            diverged = one_did if self.best is not None else f"All {self.networks} networks diverged"
+            return f"{diverged}: there is no range of scores to state."
         return (
             f"{self.start}, both hold together: a new network drawn and trained in the same way"
             f" {outcome_words(self, self.best)} with probability at most {upward(self.epsilon)}, and"

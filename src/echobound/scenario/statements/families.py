@@ -124,11 +124,6 @@ class Families(ScoreStatement):
         (1, (1, 2), 0.7764, 0.4507)
         """
         bests = [best_of(values, scoring.get("direction", "max")) for values in scores.values()]
-        return cls(
-            names=tuple(scores),
-            networks=tuple(np.size(values) for values in scores.values()),
-            thresholds=tuple(threshold for _, threshold in bests),
-            winners=tuple(winner for winner, _ in bests),
-            beta=beta,
-            **scoring,
-        )
+        winners, thresholds = tuple(winner for winner, _ in bests), tuple(threshold for _, threshold in bests)
+        counts = tuple(np.size(values) for values in scores.values())
+        return cls(names=tuple(scores), networks=counts, thresholds=thresholds, winners=winners, beta=beta, **scoring)

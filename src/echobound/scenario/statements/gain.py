@@ -23,11 +23,6 @@ def beaten_probability(networks: int, further: int) -> float:
     """Probability that the best of M further networks beats the best of N: M / (N + M).
 
     Exact for a continuous score, before the scores are seen; smaller with ties.
-
-    Examples
-    --------
-    >>> round(beaten_probability(645, 500), 6)
-    0.436681
     """
     n, m = as_count("networks", networks), as_count("further", further, least=0)
     return m / (n + m)

@@ -105,11 +105,6 @@ class JointScores(Statement):
         counts = {np.size(values) for values in scores.values()}
         if len(counts) != 1:
             raise InputError(f"every score must be of the same networks, got {sorted(counts)} of them")
-        return cls(
-            beta=beta,
-            networks=counts.pop(),
-            names=tuple(scores),
-            directions=tuple(directions),
-            thresholds=tuple(threshold for _, threshold in bests),
-            winners=tuple(winner for winner, _ in bests),
-        )
+        names, ways, n = tuple(scores), tuple(directions), counts.pop()
+        winners, thresholds = tuple(winner for winner, _ in bests), tuple(threshold for _, threshold in bests)
+        return cls(beta=beta, networks=n, names=names, directions=ways, thresholds=thresholds, winners=winners)
