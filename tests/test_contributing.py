@@ -324,8 +324,6 @@ def test_a_engine(data):
     assert result.certificate == identify(*data, **SMALL).certificate
 
 
-
-
 def test_a_file_format(tmp_path, monkeypatch):
     """Text whose first line is a signature."""
 
