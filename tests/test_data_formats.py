@@ -143,7 +143,7 @@ def test_matrices_and_structures_of_matlab(tmp_path: Path) -> None:
     assert (table.signal("u") == U).all()
     assert (table.signal(["u[2]", "y"]) == np.stack([U[:, 1], Y], axis=1)).all()
     assert (table.signal(["data.u", "data.deep.y"]) == np.column_stack([U, Y])).all()
-    assert table.record("u", "y").input_names == ("u[1]", "u[2]")
+    assert table.records("u", "y")[0].input_names == ("u[1]", "u[2]")
     for name, what in (("Ts", "a single number"), ("note", "text"), ("c", "a cell array")):
         with pytest.raises(DataError, match=f"variable '{name}' of plant.mat is {what}"):
             table.signal(name)

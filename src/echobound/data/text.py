@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import codecs
 import csv
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from echobound.data.cells import Row, RowSource, table_of_rows
 from echobound.data.table import Table
 from echobound.errors import DataError
 
-__all__ = ["read_text"]
-
 TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a ended them under DOS
 CHUNK = 1 << 20  # bytes examined together
 
 
-@dataclass(frozen=True)
-class _Survey:
+class _Survey(NamedTuple):
     """What a first pass over the bytes finds."""
 
     encoding: str
@@ -58,24 +57,25 @@ def read_text(path: Path) -> Table:
 def _survey(path: Path) -> _Survey:
     """Find the encoding, and the counts that make reading fast, a chunk at a time."""
     with path.open("rb") as file:
-        head = file.read(2)
-        wide = head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
         encoding = "utf-16" if wide else "utf-8-sig"
         decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder(encoding)()
         lines = underscores = commas = 0
         carriage_return = False  # whether the chunk before ended with \r, so that a \n now belongs to it
-        while raw := file.read(CHUNK):
+        for raw in itertools.chain(iter(partial(file.read, CHUNK), b""), [b""]):
             if not wide and raw.translate(None, delete=TEXT_CONTROLS + bytes(range(32, 256))):
                 raise DataError(
                     f"{path.name} is a binary file of an unknown kind: give a text table, Parquet, MATLAB .mat, NPZ or"
                     " Excel .xlsx, or export it as CSV"
                 )
             try:
-                text = decoder.decode(raw)
+                text = decoder.decode(raw, final=not raw)  # at the end, no character may be incomplete
             except UnicodeDecodeError:
                 if wide:
-                    raise _broken_utf16(path) from None
+                    raise DataError(
+                        f"{path.name} begins as UTF-16 text but is not UTF-16 to its end: is it complete? Save it again"
+                    ) from None
                 # The counts so far stay right: the characters counted are ASCII, the same in both encodings.
                 encoding, decoder = "latin-1", codecs.getincrementaldecoder("latin-1")()
                 text = decoder.decode(raw)
@@ -84,17 +84,7 @@ def _survey(path: Path) -> _Survey:
             carriage_return = text.endswith("\r")
             underscores += text.count("_")
             commas += text.count(",")
-        try:
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            if wide:
-                raise _broken_utf16(path) from None
-            encoding = "latin-1"
     return _Survey(encoding, lines + 1, underscores, commas)
-
-
-def _broken_utf16(path: Path) -> DataError:
-    return DataError(f"{path.name} begins as UTF-16 text but is not UTF-16 to its end: is it complete? Save it again")
 
 
 def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:
