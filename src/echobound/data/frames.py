@@ -152,8 +152,7 @@ def read_parquet(path: Path) -> Table:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("reading Parquet", extra="files") from None
-
-    # As memory is scarce: by default pyarrow reads a whole column chunk at once.
+    # Both options keep memory small: by default whole column chunks are read ahead.
     opened = partial(pyarrow.parquet.ParquetFile, path, pre_buffer=False, buffer_size=1 << 16)
     checked = partial(reading_as, path, "a Parquet file", pyarrow.ArrowException, OSError)
     with checked(), opened() as file:
