@@ -45,7 +45,8 @@ class Scaling:
     output_span: Vector
 
     def __post_init__(self) -> None:
-        _require_known(self.kind)
+        if self.kind not in SCALINGS:
+            raise InputError(f"unknown scaling {self.kind!r}: known are {', '.join(SCALINGS)}")
         for name in ARRAYS:
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.ndim != 1 or not np.isfinite(array).all() or (name.endswith("span") and not (array > 0).all()):
@@ -60,7 +61,6 @@ class Scaling:
     @classmethod
     def fit(cls, kind: str, records: Record | Iterable[Record]) -> Scaling:
         """Fit a scaling to all training records together; a constant channel keeps its unit (span 1)."""
-        _require_known(kind)
         several = as_records(records)
         inputs = _offset_and_span(kind, np.concatenate([record.u for record in several]))
         outputs = _offset_and_span(kind, np.concatenate([record.y for record in several]))
@@ -90,11 +90,6 @@ class Scaling:
         """Return outputs in their own units; a diverging run may overflow here, and is then infinite."""
         with np.errstate(over="ignore"):
             return _channels_of(y, self.output_span, "output") * self.output_span + self.output_offset
-
-
-def _require_known(kind: str) -> None:
-    if kind not in SCALINGS:
-        raise InputError(f"unknown scaling {kind!r}: known are {', '.join(SCALINGS)}")
 
 
 def _offset_and_span(kind: str, signal: Signal) -> tuple[Vector, Vector]:

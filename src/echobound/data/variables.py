@@ -23,7 +23,6 @@ CHUNK = 65536  # samples converted together
 NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
 
 Wanted = Sequence[tuple[int, Vector]]  # columns of a variable and the arrays to write them into
-Fill = Callable[[Wanted], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Variable:
     name: str
     shape: tuple[int, ...]
     what: str
-    fill: Fill | None = None
+    fill: Callable[[Wanted], None] | None = None
 
     @property
     def layout(self) -> tuple[int, int]:
@@ -150,13 +149,38 @@ def _mat5_variables(path: Path) -> Iterator[Variable]:
 
     @reading_as(path, "a MATLAB file")
     def value(name: str) -> Any:
-        return loadmat(str(path), variable_names=[name])[name]
+        first, *fields = name.split(".")
+        found = loadmat(str(path), variable_names=[first])[first]
+        for field in fields:
+            found = found[field][0, 0]
+        return np.asarray(found)
+
+    def fill(name: str, wanted: Wanted) -> None:
+        values = value(name)
+        if np.iscomplexobj(values):
+            raise DataError(
+                f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
+                " needed, so save real and imaginary parts as two variables"
+            )
+        for column, into in wanted:
+            into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
+
+    def fields_of(struct: Any, name: str) -> Iterator[Variable]:
+        for field in struct.dtype.names or ():
+            inner, full = struct[field][0, 0], f"{name}.{field}"
+            if inner.dtype.names and inner.shape == (1, 1):
+                yield from fields_of(inner, full)
+            elif inner.dtype.kind in "fiubc":
+                yield Variable(full, inner.shape, "numbers", partial(fill, full))
+            else:
+                kind = "struct" if inner.dtype.names else "cell" if inner.dtype == object else "char"
+                yield _other(full, inner.shape, kind)
 
     for name, shape, kind in whosmat(str(path)):
         if kind == "struct" and tuple(shape) == (1, 1):
-            yield from _fields(path, name, value(name), partial(value, name))
+            yield from fields_of(value(name), name)
         elif kind in NUMBERS:
-            yield Variable(name, tuple(shape), kind, _matlab_fill(path, name, partial(value, name)))
+            yield Variable(name, tuple(shape), kind, partial(fill, name))
         else:
             yield _other(name, tuple(shape), kind)
 
@@ -167,38 +191,6 @@ _MATLAB |= {"opaque": "an object, which only MATLAB can read (save its data as a
 
 def _other(name: str, shape: tuple[int, ...], kind: str) -> Variable:
     return Variable(name, shape, _MATLAB.get(kind, f"of the class {kind}"))
-
-
-def _fields(path: Path, name: str, struct: Any, load: Callable[[], Any]) -> Iterator[Variable]:
-    """Yield the fields of a structure, and of structures in it."""
-    for field in struct.dtype.names or ():
-        inner = struct[field][0, 0]
-
-        def get(load: Callable[[], Any] = load, field: str = field) -> Any:
-            return load()[field][0, 0]
-
-        full = f"{name}.{field}"
-        if inner.dtype.names and inner.shape == (1, 1):
-            yield from _fields(path, full, inner, get)
-        elif inner.dtype.kind in "fiubc":
-            yield Variable(full, inner.shape, "numbers", _matlab_fill(path, full, get))
-        else:
-            what = "a structure array" if inner.dtype.names else "a cell array" if inner.dtype == object else "text"
-            yield Variable(full, inner.shape, what)
-
-
-def _matlab_fill(path: Path, name: str, load: Callable[[], Any]) -> Fill:
-    def fill(wanted: Wanted) -> None:
-        values = np.asarray(load())
-        if np.iscomplexobj(values):
-            raise DataError(
-                f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
-                " needed, so save real and imaginary parts as two variables"
-            )
-        for column, into in wanted:
-            into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
-
-    return fill
 
 
 def _hdf5_variables(path: Path) -> Iterator[Variable]:
