@@ -18,19 +18,8 @@ import numpy as np
 from echobound.arrays import Array
 from echobound.errors import InputError
 
-__all__ = [
-    "Direction",
-    "Score",
-    "fit",
-    "fit_per_output",
-    "get_score",
-    "mean_summary",
-    "peak",
-    "register_score",
-    "rmse",
-    "rmse_per_output",
-    "summary",
-]
+__all__ = ["Direction", "Score", "fit", "fit_per_output", "get_score", "mean_summary", "peak", "register_score"]
+__all__ += ["rmse", "rmse_per_output", "summary"]
 
 Direction = Literal["max", "min"]
 

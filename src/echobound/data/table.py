@@ -110,24 +110,6 @@ def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: 
 class Table:
     """Columns by name, loaded as numbers when they are used; columns that are not used may hold anything.
 
-    Parameters
-    ----------
-    source
-        What to call it in messages.
-    columns
-        Names of the columns from the header; without one, ``column 1``, ``column 2``, ...
-    load
-        ``load(groups, time)`` returns an array ``(time, channel)`` for each group of positions, and the time column if
-        its position is given.
-    several
-        Names that stand for several columns, such as a matrix among the variables of a file.
-    others
-        Names of what cannot be a column, and what each of them is.
-    kind
-        What to call a column in messages: ``"column"`` or ``"variable"``.
-    header
-        Whether the columns have names of their own.
-
     Examples
     --------
     >>> from echobound.data.frames import table_of_array
@@ -136,13 +118,13 @@ class Table:
     [[1.5, 0.0], [2.0, 0.4], [2.5, 0.6]]
     """
 
-    source: str
-    columns: tuple[str, ...]
-    load: Callable[[Groups, int | None], Loaded]
-    several: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    others: Mapping[str, str] = field(default_factory=dict)
-    kind: str = "column"
-    header: bool = True
+    source: str  # what messages call it
+    columns: tuple[str, ...]  # names from the header; without one, "column 1", "column 2", ...
+    load: Callable[[Groups, int | None], Loaded]  # from groups of positions, and the position of the time column
+    several: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # names of matrices, which are several columns
+    others: Mapping[str, str] = field(default_factory=dict)  # names of what cannot be a column, and what it is
+    kind: str = "column"  # what messages call a column: "column" or "variable"
+    header: bool = True  # whether the columns have names of their own
 
     def signal(self, columns: Column | Iterable[Column]) -> Signal:
         """Return columns as numbers, ``(time, channel)``; text, NaN, infinities and empty cells are refused."""

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from echobound.data.cells import Row, RowSource, table_of_rows
 from echobound.data.table import Table
@@ -19,26 +18,17 @@ TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a en
 CHUNK = 1 << 20  # bytes examined together
 
 
-class _Survey(NamedTuple):
-    """What a first pass over the bytes finds."""
-
-    encoding: str
-    lines: int
-    underscores: int
-    commas: int
-
-
 def read_text(path: Path) -> Table:
     """Read a text table; see `read_table`."""
-    survey = _survey(path)
-    start, first, separator = _head(path, survey.encoding)
+    encoding, length, underscores, commas = _survey(path)
+    start, first, separator = _head(path, encoding)
     # Underscores and decimal commas need a check of each cell; a file that has them only up to its header needs none.
-    plain = survey.underscores == sum(line.count("_") for line in first) and (
-        separator == "," or survey.commas == sum(line.count(",") for line in first)
+    plain = underscores == sum(line.count("_") for line in first) and (
+        separator == "," or commas == sum(line.count(",") for line in first)
     )
 
     def rows() -> Iterator[Row]:
-        with path.open(encoding=survey.encoding, errors="replace") as file:
+        with path.open(encoding=encoding, errors="replace") as file:
             for _ in range(start):
                 next(file)
             lines: Iterable[str] = file
@@ -51,11 +41,11 @@ def read_text(path: Path) -> Table:
             except csv.Error as error:
                 raise DataError(f"{path.name} is not a table of numbers ({error}): give a CSV file") from None
 
-    return table_of_rows(RowSource(path.name, rows, survey.lines - start, plain, separator != ","))
+    return table_of_rows(RowSource(path.name, rows, length - start, plain, separator != ","))
 
 
-def _survey(path: Path) -> _Survey:
-    """Find the encoding, and the counts that make reading fast, a chunk at a time."""
+def _survey(path: Path) -> tuple[str, int, int, int]:
+    """Find the encoding, and the numbers of lines, underscores and commas, which make reading fast."""
     with path.open("rb") as file:
         wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
@@ -84,7 +74,7 @@ def _survey(path: Path) -> _Survey:
             carriage_return = text.endswith("\r")
             underscores += text.count("_")
             commas += text.count(",")
-    return _Survey(encoding, lines + 1, underscores, commas)
+    return encoding, lines + 1, underscores, commas
 
 
 def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:

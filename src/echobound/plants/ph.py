@@ -130,18 +130,9 @@ class PHPlant:
     ) -> Vector:
         """Return the pH without noise at the sampling times, ``(time,)``; flows are held between them.
 
-        The first value is that of the initial state: an input acts from the next sample on.
-
-        Parameters
-        ----------
-        q3
-            Alkaline flow, mL/s, ``(time,)`` or ``(time, 1)``.
-        q2
-            Buffer flow, mL/s: a number, or a signal as long as `q3`; nominal if not given.
-        sampling_time
-            Seconds between samples.
-        initial
-            State at the first sample; the steady state of the nominal flows if not given.
+        The alkaline flow `q3` is ``(time,)`` or ``(time, 1)``; the buffer flow `q2` is a number, or a signal as long
+        (mL/s; nominal if not given). The first value is that of the `initial` state, which is the steady state of the
+        nominal flows if not given: an input acts from the next sample on.
 
         Examples
         --------
