@@ -19,16 +19,7 @@ from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import Tools, Trained
 
-__all__ = [
-    "Kernel",
-    "Routines",
-    "Status",
-    "Trial",
-    "TrialKernel",
-    "best_alternative",
-    "row_dtype",
-    "simulate_fold",
-]
+__all__ = ["Kernel", "Routines", "Status", "Trial", "TrialKernel", "best_alternative", "row_dtype", "simulate_fold"]
 
 
 class Status(IntEnum):

@@ -79,11 +79,7 @@ class Adaptation:
     """
 
     def __init__(
-        self,
-        model: EchoStateNetwork,
-        training: Record | Iterable[Record],
-        forgetting: float = 1.0,
-        kept: float = 60.0,
+        self, model: EchoStateNetwork, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
     ) -> None:
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")

@@ -92,9 +92,7 @@ class Committee:
         dynamics: Dynamics = plain_dynamics,
     ) -> Simulation:
         """Simulate in free run, as `EchoStateNetwork.simulate`."""
-        return self._median(
-            lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics),
-        )
+        return self._median(lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics))
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics

@@ -56,10 +56,7 @@ def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
     reals[0], reals[1] = 1.0, 1.0
     flags[0], flags[1] = ord("U"), ord("N")
     i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
-    call(
-        addresses[0],
-        (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
-    )
+    call(addresses[0], (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8))
 
 
 @njit(cache=True, nogil=True)
@@ -78,7 +75,4 @@ def triangle_solve(addresses, ints, flags, matrix, p, rhs):
     ints[0], ints[1], ints[2], ints[3], ints[4] = p, rhs.shape[0], matrix.shape[1], rhs.shape[1], 0
     flags[0] = ord("U")
     i, f = ints.ctypes.data, flags.ctypes.data
-    call(
-        addresses[2],
-        (f, i, i + 4, matrix.ctypes.data, i + 8, rhs.ctypes.data, i + 12, i + 16),
-    )
+    call(addresses[2], (f, i, i + 4, matrix.ctypes.data, i + 8, rhs.ctypes.data, i + 12, i + 16))

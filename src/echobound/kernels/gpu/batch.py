@@ -471,15 +471,6 @@ class Batch:
                 shared = 8 * (parts + 4 * self._state_size)
                 launch(self.module, "predict", grid, threads, *arguments, np.int32(horizon), ahead, shared=shared)
             row += segment.counted
-        compared = (
-            fold.measured,
-            self.u_of,
-            fold.spans,
-            fold.offsets,
-            np.int32(ridges),
-            np.int64(total),
-            outputs,
-            rms,
-        )
+        compared = (fold.measured, self.u_of, fold.spans, fold.offsets, np.int32(ridges), np.int64(total), outputs, rms)
         launch(self.module, "measure", (self.count * ridges,), 256, *compared)
         return outputs, rms
