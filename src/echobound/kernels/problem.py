@@ -19,8 +19,6 @@ from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import TrainingData, TrainingSegment
 from echobound.scores import Score
 
-__all__ = ["Fold", "Problem", "Segment", "block_folds", "blocks_in_turn", "hold_out", "hold_out_folds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -167,13 +165,10 @@ class Problem:
         """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
         data, segments = self.scaled(fold, draw.hyper.scaling), self.folds[fold].training
         fed = draw.fed_back([y for _, y in data.training], data.output_spread)
-        return TrainingData(
-            segments=tuple(
-                TrainingSegment(u, y, y_fed, segment.washout)
-                for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
-            ),
-            padding=self.law.padding,
-        )
+        return [
+            TrainingSegment(u, y, y_fed, segment.washout)
+            for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
+        ]
 
 
 def hold_out(

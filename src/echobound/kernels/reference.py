@@ -2,37 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from echobound.arrays import Array, Signal
 from echobound.kernels.base import TrialKernel
-from echobound.network.dynamics import free_run, predictions
 from echobound.network.reservoir import ReservoirDraw
-from echobound.network.training import PlainTools, Trained
-
-__all__ = ["PlainRoutines", "ReferenceKernel"]
-
-
-class PlainRoutines(PlainTools):
-    """Training and simulation of one draw in plain NumPy."""
-
-    def __init__(self, draw: ReservoirDraw) -> None:
-        self.draw = draw
-
-    def simulate(
-        self, trained: Sequence[Trained], u: Signal, y: Signal, washout: int, padding: int, horizon: int | None
-    ) -> Array:
-        """One alternative after the other."""
-        runs = []
-        for one in trained:
-            reservoir = one.reservoir or self.draw.reservoir
-            if horizon is None:
-                runs.append(free_run(reservoir, one.readout, u, y, washout, padding))
-            else:
-                runs.append(predictions(reservoir, one.readout, u, y, washout, horizon, padding))
-        return np.array(runs)
+from echobound.network.training import PlainTools
 
 
 class ReferenceKernel(TrialKernel):
@@ -40,6 +12,7 @@ class ReferenceKernel(TrialKernel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from echobound.data import Record
     >>> from echobound.kernels import hold_out
     >>> from echobound.network import paper
@@ -54,6 +27,6 @@ class ReferenceKernel(TrialKernel):
 
     name = "reference"
 
-    def routines(self, draw: ReservoirDraw) -> PlainRoutines:
+    def tools(self, draw: ReservoirDraw) -> PlainTools:
         """Those in plain NumPy."""
-        return PlainRoutines(draw)
+        return PlainTools()

@@ -12,8 +12,6 @@ from echobound.kernels.base import Kernel
 from echobound.kernels.problem import Fold, Problem, Segment
 from echobound.network.model import EchoStateNetwork
 
-__all__ = ["final_fit", "train_network"]
-
 
 def final_fit(problem: Problem, alternative: int) -> Problem:
     """The problem whose single trained network is the model, once an alternative of the training was chosen.

@@ -25,8 +25,6 @@ from echobound.network.model import EchoStateNetwork
 from echobound.network.recursive import RecursiveLeastSquares
 from echobound.network.training import LeastSquares
 
-__all__ = ["Adaptation"]
-
 WINDOW = 64
 """Samples whose mean prediction error is judged together."""
 

@@ -18,8 +18,6 @@ from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
 from echobound.network.model import EchoStateNetwork, Simulation
 
-__all__ = ["Committee", "median_of"]
-
 FORMAT = 1
 
 

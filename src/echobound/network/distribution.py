@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 from echobound.errors import InputError
 
-__all__ = ["Choice", "Constant", "Distribution", "LogUniform", "Uniform", "Value"]
-
 Constant: TypeAlias = float | int | bool | str
 
 

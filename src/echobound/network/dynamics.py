@@ -16,8 +16,6 @@ from echobound.arrays import Matrix, Signal
 from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 
-__all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]
-
 PIECE = 1024  # samples whose drive W_u u + b is held in memory at once
 
 

@@ -13,8 +13,6 @@ from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.model import EchoStateNetwork
 from echobound.network.reservoir import Reservoir
 
-__all__ = ["from_reservoirpy"]
-
 
 def from_reservoirpy(
     model: Any,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Hyperparameters", "readout_columns"]
-
 # Regions of a draw's words (see echobound.draws), one for each thing that is drawn. They are part of contract 1:
 # another numbering would give other networks.
 HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)

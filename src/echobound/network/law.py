@@ -27,8 +27,6 @@ from echobound.network.distribution import (
 from echobound.network.hyperparameters import HYPER, Hyperparameters, readout_columns
 from echobound.network.training import LeastSquares, Trainer, get_trainer
 
-__all__ = ["LONG", "Pattern", "ReservoirLaw", "broad", "family_names", "get_law", "get_laws", "paper"]
-
 Pattern = Literal["diagonals", "random"]
 
 LONG = 20_000

@@ -23,8 +23,6 @@ from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import Reservoir
 from echobound.network.stability import Stability, stability
 
-__all__ = ["EchoStateNetwork", "Simulation"]
-
 FORMAT = 1
 PLAIN = ("washout", "padding", "sampling_time", "input_names", "output_names", "input_units", "output_units")
 ARRAYS = ("columns", "values", "W_u", "W_y", "bias", "leak")

@@ -6,8 +6,6 @@ import numpy as np
 
 from echobound.arrays import Matrix
 
-__all__ = ["least_squares", "minimum_norm", "ridge_solution"]
-
 
 def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
     """Solve (G + ridge trace(G)/p I) W' = M by Cholesky; None if the matrix is not positive definite.

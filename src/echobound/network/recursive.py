@@ -17,8 +17,6 @@ from echobound.arrays import Matrix
 from echobound.errors import InputError
 from echobound.network.readout import minimum_norm
 
-__all__ = ["RecursiveLeastSquares"]
-
 TOGETHER = 64  # rows that are merged at once: one by one takes ten times as long
 
 

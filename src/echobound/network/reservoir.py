@@ -17,8 +17,6 @@ from echobound.network.spectral_norm import spectral_norm
 if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
     from echobound.network.law import ReservoirLaw
 
-__all__ = ["Reservoir", "ReservoirDraw", "draw_reservoir", "leak_rates"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reservoir:

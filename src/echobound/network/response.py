@@ -14,8 +14,6 @@ from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
 from echobound.network.model import Simulation
 
-__all__ = ["Model", "respond"]
-
 
 class Model(Protocol):
     """A model that came out of an identification: a network, a committee, or whatever behaves like one."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from echobound.arrays import Columns, Matrix
 
-__all__ = ["CHECK_EVERY", "CONVERGED", "spectral_norm"]
-
 CHECK_EVERY = 8
 """Steps between two looks at the largest singular value."""
 CONVERGED = 1e-13

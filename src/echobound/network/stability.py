@@ -9,8 +9,6 @@ import numpy as np
 
 from echobound.network.reservoir import Reservoir
 
-__all__ = ["Stability", "stability"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stability:

@@ -14,8 +14,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-__all__ = ["ADDRESSES", "cholesky", "gram_update", "triangle_solve"]
-
 ADDRESSES = np.array(
     [
         get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"),

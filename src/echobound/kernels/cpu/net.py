@@ -12,8 +12,6 @@ from echobound.kernels.cpu.step import Net
 from echobound.network.hyperparameters import BIAS, COLUMNS, FEEDBACK, INPUT, VALUES, Hyperparameters
 from echobound.network.reservoir import Reservoir, ReservoirDraw, leak_rates
 
-__all__ = ["contiguous", "drawn_net", "net_of", "readout_inputs_of"]
-
 
 def drawn_net(draw: ReservoirDraw) -> Net:
     """Draw the arrays by compiled code: those of `draw.reservoir`, in a fraction of the time."""

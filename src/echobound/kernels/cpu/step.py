@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from echobound.arrays import Columns, Matrix, Vector
 
-__all__ = ["OPTIONS", "Net", "advance", "bare", "bare_net", "dot", "rest", "row_dot", "tanh"]
-
 OPTIONS: dict[str, Any] = {
     "cache": True,  # compiled once for each machine, not for each process
     "nogil": True,  # workers are threads

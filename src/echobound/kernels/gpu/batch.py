@@ -22,18 +22,6 @@ from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.reservoir import leak_rates
 from echobound.network.training import LeastSquares
 
-__all__ = [
-    "Batch",
-    "BatchResult",
-    "FoldOnCard",
-    "Layout",
-    "bytes_per_network",
-    "layout_of",
-    "require_order",
-    "ridges_of",
-]
-
-
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 RESIDENT = {

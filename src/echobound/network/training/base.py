@@ -30,8 +30,6 @@ from echobound.errors import InputError
 from echobound.network.reservoir import Reservoir, ReservoirDraw
 from echobound.network.training.tools import Tools, TrainingData
 
-__all__ = ["Trained", "Trainer", "get_trainer", "register_trainer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trained:
