@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -43,43 +43,21 @@ class Committee:
     """
 
     members: tuple[EchoStateNetwork, ...]
+    # Those of all members, as a network has them.
+    sampling_time: float = field(init=False, repr=False)
+    input_names: tuple[str, ...] = field(init=False, repr=False)
+    output_names: tuple[str, ...] = field(init=False, repr=False)
+    input_units: tuple[str, ...] = field(init=False, repr=False)
+    output_units: tuple[str, ...] = field(init=False, repr=False)
+    washout: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.members:
             raise InputError("a committee needs at least one network, got none: give some members")
-        for name in ("sampling_time", "input_names", "output_names", "input_units", "output_units", "washout"):
+        for name in (field.name for field in fields(self) if not field.init):
             if len({getattr(member, name) for member in self.members}) > 1:
                 raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
-
-    @property
-    def washout(self) -> int:
-        """Samples during which the measured output is fed back before a free run starts."""
-        return self.members[0].washout
-
-    @property
-    def sampling_time(self) -> float:
-        """Seconds between samples."""
-        return self.members[0].sampling_time
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.members[0].input_names
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        return self.members[0].output_names
-
-    @property
-    def input_units(self) -> tuple[str, ...]:
-        """Units of the inputs."""
-        return self.members[0].input_units
-
-    @property
-    def output_units(self) -> tuple[str, ...]:
-        """Units of the outputs."""
-        return self.members[0].output_units
+            object.__setattr__(self, name, getattr(self.members[0], name))
 
     def simulate(
         self,

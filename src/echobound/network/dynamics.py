@@ -23,24 +23,14 @@ class Dynamics(Protocol):
     """A module that can run a network: this one, or its counterpart in compiled code."""
 
     def free_run(
-        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0, /
+        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int, /
     ) -> Signal:
         """As `free_run` below."""
-        ...
 
     def predictions(
-        self,
-        reservoir: Reservoir,
-        readout: Matrix,
-        u: Signal,
-        y: Signal,
-        washout: int,
-        horizon: int,
-        padding: int = 0,
-        /,
+        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int, /
     ) -> Signal:
         """As `predictions` below."""
-        ...
 
 
 def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:

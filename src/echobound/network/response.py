@@ -21,32 +21,26 @@ class Model(Protocol):
     @property
     def washout(self) -> int:
         """Samples during which the measured output is fed back before a free run starts."""
-        ...
 
     @property
     def sampling_time(self) -> float:
         """Seconds between samples."""
-        ...
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs."""
-        ...
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        ...
 
     @property
     def input_units(self) -> tuple[str, ...]:
         """Units of the inputs."""
-        ...
 
     @property
     def output_units(self) -> tuple[str, ...]:
         """Units of the outputs."""
-        ...
 
     def simulate(
         self,
@@ -57,26 +51,21 @@ class Model(Protocol):
         dynamics: Dynamics = plain_dynamics,
     ) -> Simulation:
         """Simulate in free run, as `EchoStateNetwork.simulate`."""
-        ...
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
         """Predict `horizon` samples ahead, as `EchoStateNetwork.predict`."""
-        ...
 
     @property
     def digest(self) -> str:
         """SHA-256 over everything in the model."""
-        ...
 
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Header and arrays of the file that `save` writes."""
-        ...
 
     def save(self, path: str | Path) -> None:
         """Save the model; loading gives back the same bits."""
-        ...
 
 
 def respond(

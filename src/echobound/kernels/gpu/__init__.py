@@ -80,17 +80,10 @@ class GPUKernel:
             work = _Work(problem, np.array([index], dtype=np.int64))
             [(_, result, used)] = work.results(whole=True)
         columns = work.hypers[0].columns(problem.inputs, problem.outputs)
-        return Trial(
-            draw=problem.draw(index),
-            trained=[
-                [
-                    Trained(ridge, readout)
-                    for ridge, readout in zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True)
-                ]
-                for readouts in result.readouts
-            ],
-            outputs=[outputs[0] for outputs in result.outputs],
-        )
+        # The setting is the ridge, beside the readout without the columns that only wider networks of a batch have.
+        folds = [zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True) for readouts in result.readouts]
+        trained = [[Trained(ridge, readout) for ridge, readout in fold] for fold in folds]
+        return Trial(problem.draw(index), trained, [outputs[0] for outputs in result.outputs])
 
 
 class _DataOnCard:
