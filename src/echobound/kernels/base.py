@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from echobound.arrays import Array, Rows, Signal, Vector
 from echobound.errors import InputError
 from echobound.kernels.problem import Problem
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import ReservoirDraw
+from echobound.network.reservoir import Hyperparameters, ReservoirDraw
 from echobound.network.training import Tools, Trained
 
 
@@ -48,21 +47,11 @@ def best_alternative(problem: Problem, table: Array) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One draw, trained and simulated on every fold, with every alternative of its training.
-
-    Parameters
-    ----------
-    draw
-        What was drawn.
-    trained
-        For each fold, what the trainer returned: the alternatives.
-    outputs
-        For each fold, the simulated outputs ``(alternative, time, output)``, in the data's own units.
-    """
+    """One draw, trained and simulated on every fold, with every alternative of its training."""
 
     draw: ReservoirDraw
-    trained: Sequence[Sequence[Trained]]
-    outputs: Sequence[Array]
+    trained: Sequence[Sequence[Trained]]  # for each fold, the alternatives that the trainer returned
+    outputs: Sequence[Array]  # for each fold (alternative, time, output), in the data's own units
 
     @property
     def hyper(self) -> Hyperparameters:

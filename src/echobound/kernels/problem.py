@@ -151,15 +151,12 @@ class Problem:
         return cache[fold, kind]
 
     def _scale(self, fold: Fold, kind: str) -> FoldData:
-        parts = [self.records[s.record].part(s.start, s.stop) for s in fold.training]
-        scaling = Scaling.fit(kind, parts)
-        training = _apply(scaling, (self.signals(s) for s in fold.training))
-        return FoldData(
-            scaling=scaling,
-            training=training,
-            scored=_apply(scaling, (self.signals(s) for s in fold.scored)),
-            output_spread=np.concatenate([y for _, y in training]).std(axis=0),
+        scaling = Scaling.fit(kind, [self.records[s.record].part(s.start, s.stop) for s in fold.training])
+        training, scored = (
+            tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in map(self.signals, segments))
+            for segments in (fold.training, fold.scored)
         )
+        return FoldData(scaling, training, scored, np.concatenate([y for _, y in training]).std(axis=0))
 
     def training_data(self, fold: int, draw: ReservoirDraw) -> TrainingData:
         """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
@@ -233,8 +230,7 @@ def blocks_in_turn(
     ([(0, 30), (60, 90)], [20, 20, 20])
     """
     records = as_records(training, "training")
-    folds = block_folds(records, blocks, washout)
-    return Problem(records, folds, law, tuple(scores), seed=seed, horizon=horizon)
+    return Problem(records, block_folds(records, blocks, washout), law, tuple(scores), seed=seed, horizon=horizon)
 
 
 def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[Fold, ...]:
@@ -248,31 +244,20 @@ def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[F
         if len(records) >= blocks:
             scored = [(i, 0, len(record)) for i, record in enumerate(records) if i % blocks == block]
         else:
-            scored = [(i, *_part(len(record), block, blocks)) for i, record in enumerate(records)]
+            cut = [[len(record) * j // blocks for j in (block, block + 1)] for record in records]
+            scored = [(i, a, b) for i, (a, b) in enumerate(cut)]
         left = set(range(len(records))) - {i for i, _, _ in scored}
         pieces = [(i, 0, len(records[i])) for i in left]
         pieces += [piece for i, a, b in scored for piece in ((i, 0, a), (i, b, len(records[i])))]
         parts = [records[i].part(a, b, name=f"block {block + 1} of {records[i].name}") for i, a, b in scored]
         require_varying_outputs(parts, washout, f"block-{block + 1}")
-        folds.append(
-            Fold(
-                # Sorted, since sums over segments run in this order and must be the same everywhere.
-                training=tuple(Segment(i, a, b, washout) for i, a, b in sorted(pieces) if b - a > washout),
-                scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
-            )
-        )
+        # Sorted, since sums over segments run in this order and must be the same everywhere.
+        trained = tuple(Segment(*piece, washout) for piece in sorted(pieces) if piece[2] - piece[1] > washout)
+        folds.append(Fold(trained, tuple(Segment(*piece, washout) for piece in scored)))
     return tuple(folds)
-
-
-def _part(length: int, number: int, parts: int) -> tuple[int, int]:
-    return length * number // parts, length * (number + 1) // parts
 
 
 def _require_whole_numbers(**values: int | None) -> None:
     for name, value in values.items():
         if value is not None and not isinstance(value, int | np.integer):
             raise InputError(f"{name} must be a whole number, got {value!r}")
-
-
-def _apply(scaling: Scaling, signals: Iterable[tuple[Signal, Signal]]) -> tuple[tuple[Signal, Signal], ...]:
-    return tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in signals)

@@ -47,19 +47,6 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
 
     If two alternatives (ridges) are practically equal, rounding may decide which one is kept: rows that differ in it
     are then sensitive too.
-
-    Examples
-    --------
-    >>> from echobound import Record, paper
-    >>> from echobound.kernels import get_kernel, hold_out
-    >>> from echobound.scores import get_score
-    >>> k = np.arange(300.0)
-    >>> record = Record(u=np.sin(0.1 * k) ** 3, y=np.sin(0.1 * (k - 2)) ** 2)
-    >>> problem = hold_out(record, record, law=paper(5), scores=[get_score("fit")])
-    >>> kernel = get_kernel("reference")
-    >>> one, two = kernel.evaluate(problem, [7, 8])
-    >>> compare_rows(problem, kernel, one, one), compare_rows(problem, kernel, one, two)
-    ('same', 'different')
     """
     if any(row[name] != other[name] for name in ("stream", "family", "index", "order")):
         return "different"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.model import EchoStateNetwork, Simulation
+from echobound.network.model import CHANNELS, EchoStateNetwork, Simulation
 
 FORMAT = 1
 
@@ -54,7 +54,7 @@ class Committee:
     def __post_init__(self) -> None:
         if not self.members:
             raise InputError("a committee needs at least one network, got none: give some members")
-        for name in (field.name for field in fields(self) if not field.init):
+        for name in (*CHANNELS, "washout"):
             if len({getattr(member, name) for member in self.members}) > 1:
                 raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
             object.__setattr__(self, name, getattr(self.members[0], name))

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Matrix, Signal
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import Reservoir
+from echobound.network.reservoir import Hyperparameters, Reservoir
 
 PIECE = 1024  # samples whose drive W_u u + b is held in memory at once
 

@@ -11,10 +11,8 @@ import numpy as np
 
 from echobound.arrays import Columns, Matrix
 
-CHECK_EVERY = 8
-"""Steps between two looks at the largest singular value."""
-CONVERGED = 1e-13
-"""Relative growth of its square between two looks below which it counts as converged."""
+CHECK_EVERY = 8  # steps between two looks at the largest singular value
+CONVERGED = 1e-13  # relative growth of its square between two looks below which it counts as converged
 
 
 def spectral_norm(columns: Columns, values: Matrix) -> float:

@@ -21,13 +21,7 @@ __all__ = ["CPUKernel"]
 
 
 class CPUKernel(TrialKernel):
-    """Evaluate draws by compiled code.
-
-    Examples
-    --------
-    >>> CPUKernel().name
-    'cpu'
-    """
+    """Evaluate draws by compiled code."""
 
     name = "cpu"
 

@@ -14,15 +14,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-ADDRESSES = np.array(
-    [
-        get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"),
-        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrf"),
-        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrs"),
-    ],
-    dtype=np.int64,
-)
-"""Addresses of dsyrk, dpotrf and dpotrs in this process."""
+ROUTINES = (("blas", "dsyrk"), ("lapack", "dpotrf"), ("lapack", "dpotrs"))
+ADDRESSES = np.array([get_cython_function_address(f"scipy.linalg.cython_{a}", b) for a, b in ROUTINES], dtype=np.int64)
+"""Addresses of these routines in this process."""
 
 
 @intrinsic

@@ -8,8 +8,7 @@ from echobound.arrays import Array, Matrix, Signal
 from echobound.kernels.cpu import stages
 from echobound.kernels.cpu.net import contiguous, net_of, readout_inputs_of
 from echobound.kernels.cpu.step import Net
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import Reservoir
+from echobound.network.reservoir import Hyperparameters, Reservoir
 
 
 def run(

@@ -42,13 +42,7 @@ _card = threading.Lock()  # the lanes serve one call at a time
 
 
 class GPUKernel:
-    """Evaluate draws on an NVIDIA GPU.
-
-    Examples
-    --------
-    >>> GPUKernel.name
-    'gpu'
-    """
+    """Evaluate draws on an NVIDIA GPU."""
 
     name = "gpu"
     batch = 1024  # enough to fill a card

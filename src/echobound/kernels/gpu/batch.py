@@ -17,8 +17,7 @@ from echobound.arrays import Mask, Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import leak_rates
+from echobound.network.reservoir import Hyperparameters, leak_rates
 from echobound.network.training import LeastSquares
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
