@@ -33,20 +33,16 @@ def get_kernel(name: str = "cpu") -> Kernel:
     'reference'
     """
     if name == "auto":
-        return get_kernel("gpu" if _has_gpu() else "cpu")
+        from echobound.kernels.gpu import gpu_problem
+
+        try:
+            return get_kernel("cpu" if gpu_problem() else "gpu")
+        except MissingExtra:
+            return get_kernel("cpu")
     if name not in _KERNELS:
         raise InputError(f"unknown kernel {name!r}: known are auto, cpu, gpu, reference")
     kernel: Kernel = getattr(import_module(f"{__name__}.{name}"), _KERNELS[name])()
     return kernel
-
-
-def _has_gpu() -> bool:
-    from echobound.kernels.gpu import gpu_problem
-
-    try:
-        return not gpu_problem()
-    except MissingExtra:
-        return False
 
 
 def compiled_dynamics() -> Dynamics:

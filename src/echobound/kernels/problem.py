@@ -64,30 +64,17 @@ class FoldData:
 class Problem:
     """Data, law and scores: everything `evaluate(problem, indices)` needs to turn indices into rows.
 
-    Parameters
-    ----------
-    records
-        The experiments that the folds refer to.
-    folds
-        A hold-out is one fold; the score over several is their mean.
-    law
-        What is drawn.
-    scores
-        The first one selects; the others are recorded.
-    seed, stream, family
-        Together with an index, they identify a draw.
-    horizon
-        None scores the free run; k scores the prediction k samples ahead.
+    Together with an index, `seed`, `stream` and `family` identify a draw.
     """
 
-    records: tuple[Record, ...]
-    folds: tuple[Fold, ...]
+    records: tuple[Record, ...]  # the experiments that the folds refer to
+    folds: tuple[Fold, ...]  # a hold-out is one fold; the score over several is their mean
     law: ReservoirLaw
-    scores: tuple[Score, ...]
+    scores: tuple[Score, ...]  # the first one selects; the others are recorded
     seed: int = 0
     stream: int = SEARCH
     family: int = 0
-    horizon: int | None = None
+    horizon: int | None = None  # None scores the free run; k scores the prediction k samples ahead
 
     def __post_init__(self) -> None:
         if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
@@ -244,8 +231,7 @@ def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[F
         if len(records) >= blocks:
             scored = [(i, 0, len(record)) for i, record in enumerate(records) if i % blocks == block]
         else:
-            cut = [[len(record) * j // blocks for j in (block, block + 1)] for record in records]
-            scored = [(i, a, b) for i, (a, b) in enumerate(cut)]
+            scored = [(i, len(r) * block // blocks, len(r) * (block + 1) // blocks) for i, r in enumerate(records)]
         left = set(range(len(records))) - {i for i, _, _ in scored}
         pieces = [(i, 0, len(records[i])) for i in left]
         pieces += [piece for i, a, b in scored for piece in ((i, 0, a), (i, b, len(records[i])))]

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from echobound.arrays import Array, Matrix, Vector
+from echobound.arrays import Array, Vector
 from echobound.kernels.base import Kernel, Trial, simulate_fold
 from echobound.kernels.problem import Problem
-from echobound.network.readout import least_squares, ridge_solution
+from echobound.network.readout import Readouts, least_squares, ridge_solution
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import PlainTools, Trained, TrainingData
 
@@ -132,9 +132,7 @@ class _RoundedTools(PlainTools):
     def __init__(self, signs: Generator) -> None:
         self.signs = signs
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """As `PlainTools.least_squares`, with the last bits of the Gram matrix changed, or of Phi without one."""
         phi, y = self.regression(draw, data)
         gram = phi.T @ phi

@@ -28,11 +28,6 @@ class Committee:
     One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a
     search is about single networks and says nothing about a committee.
 
-    Parameters
-    ----------
-    members
-        Networks of the same channels and sampling time, the best first.
-
     Examples
     --------
     >>> from echobound import identify, ph_experiment
@@ -42,8 +37,8 @@ class Committee:
     (10, (300, 1), 100)
     """
 
-    members: tuple[EchoStateNetwork, ...]
-    # Those of all members, as a network has them.
+    members: tuple[EchoStateNetwork, ...]  # the best first
+    # The same for all members.
     sampling_time: float = field(init=False, repr=False)
     input_names: tuple[str, ...] = field(init=False, repr=False)
     output_names: tuple[str, ...] = field(init=False, repr=False)

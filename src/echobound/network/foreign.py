@@ -75,6 +75,8 @@ def from_reservoirpy(
     direct = len(parents) > 1
     state_first = next(iter(parents.values())) is reservoir
     weights = W_out if state_first or not direct else np.concatenate([W_out[inputs:], W_out[:inputs]])
+    if scaling is None:
+        scaling = Scaling("none", np.zeros(inputs), np.ones(inputs), np.zeros(outputs), np.ones(outputs))
     columns, values = _slots(W)
     constant, bias, leak = (
         np.broadcast_to(np.asarray(given, dtype=np.float64).reshape(-1), (size,)).copy()
@@ -93,14 +95,14 @@ def from_reservoirpy(
         output_delays=0,
         constant=True,
         training_noise=0.0,
-        scaling="none" if scaling is None else scaling.kind,
+        scaling=scaling.kind,
     )
     W_u = np.ascontiguousarray(W_in[:, :inputs])
     W_y = np.ascontiguousarray(W_in[:, inputs:]) if feedback else np.zeros((n, outputs))
     return EchoStateNetwork(
         reservoir=Reservoir(hyper, columns, values, W_u, W_y, bias, leak),
         readout=np.concatenate([weights, constant[None]]).T.copy(),
-        scaling=_unscaled(inputs, outputs) if scaling is None else scaling,
+        scaling=scaling,
         washout=washout,
         padding=0,
         sampling_time=sampling_time,
@@ -108,7 +110,7 @@ def from_reservoirpy(
         output_names=tuple(output_names) or tuple(f"y{i}" for i in range(1, outputs + 1)),
         input_units=("",) * inputs,
         output_units=("",) * outputs,
-        training_mean=np.zeros(outputs) if scaling is None else scaling.outputs_back(np.zeros(outputs)),
+        training_mean=scaling.outputs_back(np.zeros(outputs)),
         origin={"imported from": "reservoirpy"},
         late_readout=True,
     )
@@ -140,7 +142,3 @@ def _slots(W: Matrix) -> tuple[Columns, Matrix]:
     for i, found in enumerate(rows):
         columns[: len(found), i], values[: len(found), i] = found, W[i, found]
     return columns, values
-
-
-def _unscaled(inputs: int, outputs: int) -> Scaling:
-    return Scaling("none", np.zeros(inputs), np.ones(inputs), np.zeros(outputs), np.ones(outputs))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from echobound.arrays import Matrix
+
+Readouts: TypeAlias = list[tuple[float, Matrix]]
+"""For each ridge, the one that was used and the readout ``(output, column)``."""
 
 
 def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
@@ -38,7 +43,7 @@ def minimum_norm(triangle: Matrix, outputs: int) -> Matrix:
     return np.asarray(weights.T)
 
 
-def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> list[tuple[float, Matrix]]:
+def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> Readouts:
     """Readouts for each ridge, with the ridge that was used: 0 if Cholesky failed and the minimum norm stands in."""
     gram, moment = phi.T @ phi, phi.T @ y
     results = []

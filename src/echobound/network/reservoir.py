@@ -136,15 +136,10 @@ class ReservoirDraw:
         columns = _columns(self.law, key, n, slots)
         values = symmetric(key, VALUES, (slots, n))
         values *= hyper.norm / spectral_norm(columns, values)  # scaled last: before that, bits are equal everywhere
-        return Reservoir(
-            hyper=hyper,
-            columns=columns,
-            values=values,
-            W_u=hyper.input_scale * symmetric(key, INPUT, (n, self.inputs)),
-            W_y=hyper.feedback_scale * symmetric(key, FEEDBACK, (n, self.outputs)),
-            bias=hyper.bias_scale * symmetric(key, BIAS, (n,)),
-            leak=leak_rates(key, hyper),
-        )
+        W_u = hyper.input_scale * symmetric(key, INPUT, (n, self.inputs))
+        W_y = hyper.feedback_scale * symmetric(key, FEEDBACK, (n, self.outputs))
+        bias = hyper.bias_scale * symmetric(key, BIAS, (n,))
+        return Reservoir(hyper, columns, values, W_u, W_y, bias, leak_rates(key, hyper))
 
     def with_reservoir(self, reservoir: Reservoir) -> ReservoirDraw:
         """The same draw with another state equation, for a trainer that changes it."""

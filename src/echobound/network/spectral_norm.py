@@ -24,11 +24,8 @@ def spectral_norm(columns: Columns, values: Matrix) -> float:
     4.0
     """
     n = values.shape[1]
-    right = np.full(n, 1.0 / np.sqrt(n))
-    left = np.zeros(n)
-    beta, top = 0.0, 0.0
-    diagonal: list[float] = []
-    beside: list[float] = []
+    right, left = np.full(n, 1.0 / np.sqrt(n)), np.zeros(n)
+    beta, top, diagonal, beside = 0.0, 0.0, list[float](), list[float]()
     while True:
         left = (values * right[columns]).sum(axis=0) - beta * left
         alpha = float(np.linalg.norm(left))

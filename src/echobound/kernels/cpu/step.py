@@ -76,17 +76,8 @@ def bare(array):
 @njit(**OPTIONS, inline="always")
 def bare_net(net):
     """The same reservoir, its arrays without reference counts."""
-    return Net(
-        bare(net.values),
-        bare(net.columns),
-        bare(net.W_u),
-        bare(net.W_y),
-        bare(net.bias),
-        bare(net.leak),
-        net.leaky,
-        bare(net.x),
-        bare(net.work),
-    )
+    values, columns, W_u, W_y = bare(net.values), bare(net.columns), bare(net.W_u), bare(net.W_y)
+    return Net(values, columns, W_u, W_y, bare(net.bias), bare(net.leak), net.leaky, bare(net.x), bare(net.work))
 
 
 LOG2E = 1.4426950408889634

@@ -14,7 +14,7 @@ from echobound.kernels.cpu.fortran import ADDRESSES
 from echobound.kernels.cpu.net import contiguous, drawn_net, net_of, readout_inputs_of
 from echobound.kernels.cpu.simulation import run
 from echobound.kernels.cpu.step import Net, rest
-from echobound.network.readout import minimum_norm
+from echobound.network.readout import Readouts, minimum_norm
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import TrainingData, TrainingSegment
 
@@ -66,9 +66,7 @@ class CompiledTools:
                 k, rows = stages.regression_rows(net, readout_inputs, u, fed, y, segment.washout, k, chunk)
                 yield chunk[:rows]
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """Readouts for each ridge from one Gram matrix of [Phi, Y]; the minimum norm where Cholesky cannot be used."""
         p, outputs = draw.hyper.columns(draw.inputs, draw.outputs), draw.outputs
         total = _workspace.array("total", p + outputs, p + outputs)

@@ -138,7 +138,9 @@ class _Work:
         everything = np.arange(len(self.hypers))
         if not any(ridges):
             for at, result in self._run(everything, whole, minimum_norm=True):
-                yield at, BatchResult(*(self._repeated(parts) for parts in result)), np.zeros((len(at), len(ridges)))
+                # The one minimum-norm solution, for every ridge of a law in which all of them are zero.
+                repeated: Any = ([np.repeat(part, len(ridges), axis=1) for part in parts] for parts in result)
+                yield at, BatchResult(*repeated), np.zeros((len(at), len(ridges)))
             return
         ended = list(self._run(everything, whole, minimum_norm=False))
         failed = [at[np.any(result.failed, axis=(0, 2))] for at, result in ended]
@@ -147,10 +149,6 @@ class _Work:
             for some, other in instead:
                 _replace(at, result, some, other)
             yield at, result, np.where(np.any(result.failed, axis=0), 0.0, np.array(ridges))
-
-    def _repeated(self, parts: list[Any]) -> list[Any]:
-        """The one minimum-norm solution, for every ridge of a law in which all of them are zero."""
-        return [np.repeat(part, len(self.ridges), axis=1) for part in parts]
 
     def _run(
         self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool

@@ -48,11 +48,6 @@ def layout_of(order: int) -> Layout:
     return Layout(32 * math.ceil(order / units / 32), units)
 
 
-def tile_of(size: int) -> int:
-    """Side of the tiles in which a Gram matrix of this size is computed."""
-    return next((tile for tile in TILES if size <= tile), TILES[-1])
-
-
 def ridges_of(problem: Problem) -> tuple[float, ...]:
     """The ridges of a law that is trained by least squares; the CUDA sources know no other training."""
     training = problem.law.training
@@ -282,7 +277,7 @@ class Batch:
     def _gram(self, phi: Any, size: int, rows: int, grams: Any, add: bool) -> None:
         cp = cupy()
         different, which = np.unique(self._sizes, return_inverse=True)
-        tiles = np.array([tile_of(int(q)) for q in different])[which]
+        tiles = np.array([next((tile for tile in TILES if q <= tile), TILES[-1]) for q in different])[which]
         for tile in np.unique(tiles).tolist():
             mine = self._sizes * (tiles == tile)  # networks of another tile have size 0 here, and end at once
             sizes = self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32))

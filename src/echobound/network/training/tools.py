@@ -10,7 +10,7 @@ import numpy as np
 
 from echobound.arrays import Array, Matrix, Signal
 from echobound.network import dynamics
-from echobound.network.readout import least_squares
+from echobound.network.readout import Readouts, least_squares
 from echobound.network.reservoir import ReservoirDraw
 
 
@@ -38,18 +38,13 @@ class Tools(Protocol):
     def regression(self, draw: ReservoirDraw, data: TrainingData) -> tuple[Matrix, Matrix]:
         """Phi ``(sample, column)`` and Y ``(sample, output)``, states forced by measured outputs."""
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """The ridge that was used, and the readout, for each relative ridge; see `network.readout.least_squares`."""
 
     def simulate(
         self, draw: ReservoirDraw, readouts: Array, u: Signal, y: Signal, washout: int, horizon: int | None = None
     ) -> Array:
-        """Scaled outputs ``(readout, time, output)`` after the washout: free run, or predictions of a horizon.
-
-        Readouts are ``(readout, output, column)``; they run side by side.
-        """
+        """Scaled outputs ``(readout, time, output)`` after the washout: free runs, or predictions of a horizon."""
 
 
 class PlainTools:
@@ -76,9 +71,7 @@ class PlainTools:
             targets.append(segment.y[times])
         return np.concatenate(rows), np.concatenate(targets)
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """Readouts from the whole of Phi."""
         return least_squares(*self.regression(draw, data), ridges)
 
