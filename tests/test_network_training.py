@@ -60,7 +60,7 @@ class FreeRunTraining(Trainer):
         def errors(point):
             reservoir, weights = changed(point)
             other = draw.with_reservoir(reservoir)
-            runs = [tools.simulate(other, weights[None], one.u, one.y, one.washout)[0] for one in data]
+            runs = [tools.simulate(other, [weights], one.u, one.y, one.washout, None)[0] for one in data]
             return np.concatenate(
                 [(segment.y[segment.washout :] - run).ravel() for segment, run in zip(data, runs, strict=True)]
             )
@@ -227,7 +227,7 @@ def test_tools_of_the_cpu_are_those_of_numpy(mimo_records):
         [(_, readout)] = plain.least_squares(one, data, (1e-6,))
         assert np.allclose(compiled.least_squares(one, data, (1e-6,))[0][1], readout, rtol=1e-5, atol=1e-7)
         signals = (data[1].u, data[1].y, data[1].washout)
-        runs = [tools.simulate(one, readout[None], *signals) for tools in (plain, compiled)]
+        runs = [tools.simulate(one, [readout], *signals, None) for tools in (plain, compiled)]
         assert np.allclose(*runs, rtol=1e-7)
 
 

@@ -133,7 +133,7 @@ def simulate_fold(problem: Problem, fold: int, draw: ReservoirDraw, trained: Seq
     data, segments = problem.scaled(fold, draw.hyper.scaling), problem.folds[fold].scored
 
     def run(draw: ReservoirDraw, *alternatives: Trained) -> Array:
-        readouts = np.stack([one.readout for one in alternatives])
+        readouts = [one.readout for one in alternatives]
         parts = [
             tools.simulate(draw, readouts, u, y, segment.washout, problem.horizon)
             for segment, (u, y) in zip(segments, data.scored, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -97,10 +97,10 @@ class CompiledTools:
         return triangle
 
     def simulate(
-        self, draw: ReservoirDraw, readouts: Array, u: Signal, y: Signal, washout: int, horizon: int | None = None
+        self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
         """All readouts in one call, so that they share the washout; after a diverged run the rest is NaN."""
-        return run(self._net(draw), draw.hyper, readouts, u, y, washout, draw.law.padding, horizon)
+        return run(self._net(draw), draw.hyper, np.stack(readouts), u, y, washout, draw.law.padding, horizon)
 
 
 def _signals(segment: TrainingSegment) -> tuple[Signal, Signal, Signal]:

@@ -42,7 +42,7 @@ class Tools(Protocol):
         """The ridge that was used, and the readout, for each relative ridge; see `network.readout.least_squares`."""
 
     def simulate(
-        self, draw: ReservoirDraw, readouts: Array, u: Signal, y: Signal, washout: int, horizon: int | None = None
+        self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
         """Scaled outputs ``(readout, time, output)`` after the washout: free runs, or predictions of a horizon."""
 
@@ -76,7 +76,7 @@ class PlainTools:
         return least_squares(*self.regression(draw, data), ridges)
 
     def simulate(
-        self, draw: ReservoirDraw, readouts: Array, u: Signal, y: Signal, washout: int, horizon: int | None = None
+        self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
         """One readout after the other."""
         reservoir, padding = draw.reservoir, draw.law.padding
