@@ -92,8 +92,11 @@ class Committee:
         write_npz(Path(path), *self.content())
 
     @classmethod
-    def load(cls, path: str | Path) -> Committee:
-        """Load a committee; nothing in the file is run, and a damaged or changed file is refused."""
+    def load(cls, path: str | Path, member: Callable[..., Any] = EchoStateNetwork.from_content) -> Committee:
+        """Load a committee; nothing in the file is run, and a damaged or changed file is refused.
+
+        Members of another class are made from their content by `member`.
+        """
         path = Path(path)
         header, arrays = read_npz(path, kind="committee")
         if header.get("format") != FORMAT:
@@ -102,7 +105,7 @@ class Committee:
         try:
             for i, one in enumerate(header["members"]):
                 own = {name.removeprefix(f"{i}."): a for name, a in arrays.items() if name.startswith(f"{i}.")}
-                members.append(EchoStateNetwork.from_content(one, own, path))
+                members.append(member(one, own, path))
             return cls(tuple(members))
         except (KeyError, TypeError, AttributeError, InputError) as error:
             raise DamagedFile(path, "header", f"not a complete committee, {error}") from None
