@@ -22,8 +22,6 @@ from echobound.kernels.sensitivity import Agreement, compare_rows
 from echobound.kernels.training import train_network
 from echobound.scores import Score
 
-__all__ = ["REMADE", "Candidates", "Made", "Networks"]
-
 REMADE = 1e-6  # relative: far above rounding, far below what a forger could gain
 
 

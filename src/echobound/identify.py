@@ -31,8 +31,6 @@ from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, ranking
 
-__all__ = ["Identification", "identify"]
-
 
 @dataclass(frozen=True, eq=False)
 class Identification:

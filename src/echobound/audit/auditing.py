@@ -20,8 +20,6 @@ from echobound.runs import Progress, RunFolder
 from echobound.runs.drawn import require_candidates
 from echobound.runs.faults import Faults
 
-__all__ = ["audit"]
-
 
 def audit(
     run: str | Path,

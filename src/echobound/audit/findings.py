@@ -9,8 +9,6 @@ from typing import Any
 
 from echobound.runs.faults import Finding
 
-__all__ = ["Audit", "Finding", "detection"]
-
 SHARES = (0.01, 0.05, 0.1)
 
 

@@ -11,8 +11,6 @@ from echobound.data.experiments import Experiments
 from echobound.data.overlap import places_in, samples_of
 from echobound.runs.faults import Faults
 
-__all__ = ["check_originals"]
-
 
 def check_originals(experiments: Experiments, originals: Sequence[Record], faults: Faults) -> None:
     """Every record of the run must be a part of an original one, and no sample of these may be left out."""

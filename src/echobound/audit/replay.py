@@ -22,8 +22,6 @@ from echobound.runs.reader import stated_of
 from echobound.scenario import EpisodeErrors, Generalisation, Questions
 from echobound.typed import from_json
 
-__all__ = ["replay_test_data"]
-
 FILE = "generalisation.json"
 NAMED = 3  # numbers that are named one by one
 Numbers = dict[tuple[Any, ...], Any]

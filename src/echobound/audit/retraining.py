@@ -27,8 +27,6 @@ from echobound.runs.reader import stated_of
 from echobound.runs.rows import NAMED
 from echobound.scenario import claims_of
 
-__all__ = ["Retraining"]
-
 NAMES = {SEARCH: "search", VERIFICATION: "verification"}
 Draw = tuple[int, int]  # family and index
 

@@ -8,8 +8,6 @@ from itertools import islice
 
 from echobound.errors import InputError
 
-__all__ = ["Batches"]
-
 SECONDS = 1.0  # what a batch should take: long compared with handing it out, short enough to wait for
 CLIENT = 0.01  # what handing one out and writing its rows costs the client on Dask; see benchmarks/campaign.py
 FIRST = 8  # draws in a batch before anything is measured

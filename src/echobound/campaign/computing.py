@@ -14,8 +14,6 @@ from echobound.campaign.machine import worker_count
 from echobound.errors import InputError
 from echobound.plan import Plan, setting
 
-__all__ = ["Computing", "ComputingSettings", "split_settings"]
-
 
 class ComputingSettings(TypedDict, total=False):
     """The fields of `Computing` as keywords of `identify`, `verify`, `renew` and `audit`."""

@@ -23,8 +23,6 @@ from echobound.runs.ledger import Ledger
 from echobound.runs.progress import Progress
 from echobound.runs.provenance import require_same_versions
 
-__all__ = ["evaluate_draws", "run_campaign"]
-
 AHEAD = 2  # batches submitted for each worker: one in hand, one waiting
 LOSSES = 3  # times a batch may be lost with its worker
 GLANCE = 0.2  # seconds between looks at signals and at the engine's health

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interrupted", "asked_to_stop"]
-
 
 class Interrupted(KeyboardInterrupt):
     """A campaign was stopped by a signal, after the batches in hand.

@@ -17,8 +17,6 @@ from echobound.runs.derivation import networks_due, unbroken
 from echobound.runs.ledger import Ledger
 from echobound.runs.progress import TotalProgress
 
-__all__ = ["run_search"]
-
 
 def run_search(
     plan: SettledPlan,

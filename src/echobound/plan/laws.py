@@ -11,18 +11,6 @@ from echobound.files import jsonable
 from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
 from echobound.scores import Score, get_score
 
-__all__ = [
-    "DescribedLaw",
-    "Family",
-    "Law",
-    "LawChoice",
-    "law_from_json",
-    "measures_of",
-    "name_families",
-    "register_law",
-    "settle_laws",
-]
-
 
 @runtime_checkable
 class Law(Protocol):

@@ -16,8 +16,6 @@ from echobound.scenario import (
     stopping_rule,
 )
 
-__all__ = ["Bound", "settle_networks", "settle_stop"]
-
 MOST_NETWORKS = 2**32  # an index is one word of the seed sequence
 Bound = Literal["exact", "explicit"]
 

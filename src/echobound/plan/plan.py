@@ -29,8 +29,6 @@ from echobound.scores import Score, get_score
 if TYPE_CHECKING:
     from echobound.plan.validation import Scheme
 
-__all__ = ["Plan", "PlanSettings", "RenewalStep", "SettledPlan", "setting"]
-
 SCHEMA = 1
 STORED = (
     "seed",

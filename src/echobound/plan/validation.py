@@ -15,8 +15,6 @@ from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Fold, block_folds, hold_out_folds
 from echobound.network.law import LONG
 
-__all__ = ["Scheme", "Validation", "settle_validation"]
-
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
 

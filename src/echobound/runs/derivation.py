@@ -13,8 +13,6 @@ from echobound.plan import SettledPlan
 from echobound.scenario import Certificate, ScoreName, Search, certify, statements_of
 from echobound.scenario.ordering import goodness
 
-__all__ = ["by_family", "certificate_of", "networks_due", "search_of", "search_rows", "unbroken"]
-
 FURTHER = 64  # least number of networks between two looks at a target
 
 

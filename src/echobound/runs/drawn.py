@@ -13,8 +13,6 @@ from echobound.kernels.problem import Problem
 from echobound.network import ReservoirLaw
 from echobound.plan import SettledPlan
 
-__all__ = ["candidates_of", "require_candidates"]
-
 
 def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
     """The candidates of each family, on the stream of the search.

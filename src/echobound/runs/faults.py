@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from echobound.errors import DamagedFile, EchoboundError, RunError
 from echobound.typed import shortened
 
-__all__ = ["Faults", "Finding", "Unusable"]
-
 Value = TypeVar("Value")
 NOTHING = "nothing"
 

@@ -21,8 +21,6 @@ from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.reader import RunReader
 from echobound.scenario import Certificate, Generalisation
 
-__all__ = ["RunFolder", "make_folder"]
-
 
 def make_folder(path: Path, why: str) -> None:
     """Make a folder for a run. A folder that holds anything else is refused; `why` says what it is not."""

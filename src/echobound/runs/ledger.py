@@ -24,22 +24,20 @@ from echobound.runs.progress import Progress
 from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
-__all__ = ["Ledger", "latest_progress", "rows_digest"]
-
 SCHEMA = 2
 KEY = "stream, family, number"
-CREATE_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
-# Where rows were computed, as JSON; a row refers to it by number, 0 is not known.
-CREATE_ORIGINS = "CREATE TABLE origins (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE)"
-# What is being done, counted in the transactions that add the rows, so that watching costs nothing.
-CREATE_PROGRESS = (
-    "CREATE TABLE progress (stream INTEGER, family INTEGER, planned INTEGER NOT NULL, direction TEXT NOT NULL,"
+TABLES = {
+    "about": "(name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "rows": f"(stream INTEGER, family INTEGER, number INTEGER{{columns}}, origin INTEGER NOT NULL DEFAULT 0,"
+    f" PRIMARY KEY ({KEY})) WITHOUT ROWID",
+    # Where rows were computed, as JSON; a row refers to it by number, 0 is not known.
+    "origins": "(number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE)",
+    # What is being done, counted in the transactions that add the rows, so that watching costs nothing.
+    "progress": "(stream INTEGER, family INTEGER, planned INTEGER NOT NULL, direction TEXT NOT NULL,"
     " before INTEGER NOT NULL, started REAL NOT NULL, done INTEGER NOT NULL, low REAL, high REAL,"
-    " failures INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (stream, family))"
-)
-# From each schema to the next one; a ledger for reading is read as it is.
-MIGRATIONS = {1: ("ALTER TABLE rows ADD COLUMN origin INTEGER NOT NULL DEFAULT 0", CREATE_ORIGINS, CREATE_PROGRESS)}
-TABLES = {1: {"about", "rows"}, 2: {"about", "rows", "origins", "progress"}}
+    " failures INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (stream, family))",
+}
+PROGRESS = "planned, direction, before, started, done, low, high, failures, at"
 WINDOW = 1 << 18  # indices looked through at once
 CHUNK = 1 << 13  # rows read at once: as Python objects they take ten times the memory
 
@@ -76,7 +74,7 @@ class Ledger:
         self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
-        self._write, self._prepared, self._schema = write, False, SCHEMA
+        self._write, self._prepared = write, False
         self._origins: dict[str, int] = {}
         try:
             with _sqlite_errors(path or "ledger"):
@@ -95,53 +93,32 @@ class Ledger:
         found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise DamagedFile(self.path or "ledger", "database", " ".join(found.split()))
-        about = {"plan": plan, "scores": "\n".join(self.scores)}
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        about = {"plan": plan, "scores": "\n".join(self.scores), "schema": str(SCHEMA)}
+        tables = _tables(self._db)
         if not tables and self._write:
-            self._prepare_writing()
-            self._create(about | {"schema": str(SCHEMA)})
+            self._create(about)
             return
         stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
-        schema = stored.pop("schema", "")
+        schema = stored.get("schema", "")
         if schema.isdecimal() and int(schema) > SCHEMA:
             raise RunError(
                 f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
                 " nothing was changed; install that version to use it"
             )
-        expected = TABLES.get(int(schema) if schema.isdecimal() else SCHEMA)
-        if tables != expected:
-            names = ", ".join(sorted(expected or TABLES[SCHEMA]))
+        if tables != set(TABLES):
+            names = ", ".join(sorted(TABLES))
             raise DamagedFile(self.path or "ledger", "tables", f"{names} were expected, found {sorted(tables)}")
         if stored.get("plan") != plan:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
             raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
-        self._schema = int(schema)
-
-    def _prepare_writing(self) -> None:
-        """Make the first change to the file. Whoever is refused before the first row leaves every byte as it was."""
-        if self._prepared or not self._write:
-            return
-        self._db.execute("PRAGMA journal_mode=WAL")
-        if self._schema < SCHEMA:
-            with self._transaction():
-                for version in range(self._schema, SCHEMA):
-                    for statement in MIGRATIONS[version]:
-                        self._db.execute(statement)
-                self._db.execute("UPDATE about SET value = ? WHERE name = 'schema'", (str(SCHEMA),))
-        self._prepared = True
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
-        with self._transaction():
-            self._db.execute(CREATE_ABOUT)
+        with self._writing():
+            for name, definition in TABLES.items():
+                self._db.execute(f"CREATE TABLE {name} {definition.format(columns=columns)}")
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-            self._db.execute(
-                f"CREATE TABLE rows (stream INTEGER, family INTEGER, number INTEGER{columns},"
-                f" origin INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ({KEY})) WITHOUT ROWID"
-            )
-            self._db.execute(CREATE_ORIGINS)
-            self._db.execute(CREATE_PROGRESS)
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
@@ -159,7 +136,10 @@ class Ledger:
     def _writing(self) -> Iterator[None]:
         """A transaction that changes the file."""
         with _sqlite_errors(self.path or "ledger"):
-            self._prepare_writing()
+            # Here, not on opening: whoever is refused before the first row leaves every byte as it was.
+            if self._write and not self._prepared:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._prepared = True
             with self._transaction():
                 yield
 
@@ -254,10 +234,8 @@ class Ledger:
         if indices is not None:
             table, key = f"{table} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with (
-            _sqlite_errors(self.path or "ledger", "table rows"),
-            self._transaction("DEFERRED"),
-        ):  # one state of the table
+        # In a transaction, so that all of it is one state of the table.
+        with _sqlite_errors(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):
             [count] = self._db.execute(f"SELECT count(*) {table}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
@@ -303,21 +281,10 @@ class Ledger:
         self.close()
 
 
-PROGRESS = "planned, direction, before, started, done, low, high, failures, at"
-
-
 def _progress(row: Sequence[Any]) -> Progress:
     planned, direction, before, started, done, low, high, failures, at = row
     best, worst = (high, low) if direction == "max" else (low, high)
-    return Progress(
-        done=done,
-        planned=planned,
-        best=best,
-        worst=worst,
-        failures=failures,
-        seconds=max(0.0, at - started),
-        fresh=done - before,
-    )
+    return Progress(done, planned, best, worst, failures, seconds=max(0.0, at - started), fresh=done - before)
 
 
 def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
@@ -326,11 +293,14 @@ def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
     with _sqlite_errors(path):
         db = _connect(path, write=False)
         try:
-            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            found = db.execute(query).fetchone() if "progress" in tables else None
+            found = db.execute(query).fetchone() if "progress" in _tables(db) else None
         finally:
             db.close()
     return None if found is None else (found[0], found[1], _progress(found[2:]))
+
+
+def _tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _connect(path: Path, *, write: bool) -> sqlite3.Connection:

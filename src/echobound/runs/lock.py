@@ -15,8 +15,6 @@ from typing import Any
 
 from echobound.errors import RunError
 
-__all__ = ["holder", "lock"]
-
 NAME = "ledger.lock"
 
 
@@ -53,7 +51,13 @@ def lock(folder: Path) -> Callable[[], None]:
         os.close(handle)
         time.sleep(0.01 * attempt)
     else:
-        raise RunError(f"{folder} is in use by {_described(_read(path))}: wait for it to end, or choose another folder")
+        known = _read(path)
+        who = (
+            f"process {known['pid']} on host {known['host']} since {known['since']}"
+            if known["pid"]
+            else "another process"
+        )
+        raise RunError(f"{folder} is in use by {who}: wait for it to end, or choose another folder")
     about = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
     with suppress(OSError):  # a full disk: the lock holds all the same
         os.ftruncate(handle, 0)
@@ -102,9 +106,3 @@ def _read(path: Path) -> dict[str, Any]:
         return {name: found[name] for name in ("pid", "host", "since")}
     except (OSError, ValueError, KeyError, TypeError):
         return {"pid": None, "host": None, "since": None}
-
-
-def _described(about: dict[str, Any]) -> str:
-    if about["pid"] is None:
-        return "another process"
-    return f"process {about['pid']} on host {about['host']} since {about['since']}"

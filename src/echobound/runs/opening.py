@@ -22,15 +22,6 @@ from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
 from echobound.typed import to_json
 
-__all__ = [
-    "episodes_of",
-    "generalisation_of",
-    "models_of",
-    "open_test_data",
-    "permit_opening",
-    "record_once",
-]
-
 Model = EchoStateNetwork | Committee
 Pairs = Sequence[tuple[Signal, Signal]]  # measured and simulated outputs of each record
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Progress", "TotalProgress"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -83,14 +81,12 @@ class TotalProgress:
     def __call__(self, event: Progress) -> None:
         """Take the progress of the current campaign, and pass on that of the whole, at the rate of the current one."""
         before = self._before
-        best = [value for value in (before.best, event.best) if value is not None]
-        worst = [value for value in (before.worst, event.worst) if value is not None]
         self._last = replace(
             event,
             done=before.done + event.done,
             planned=max(self._planned, before.done + event.planned),
-            best=self._better(best, default=None),
-            worst=self._worse(worst, default=None),
+            best=self._better((v for v in (before.best, event.best) if v is not None), default=None),
+            worst=self._worse((v for v in (before.worst, event.worst) if v is not None), default=None),
             failures=before.failures + event.failures,
         )
         if self._tell is not None:

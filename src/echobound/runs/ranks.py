@@ -9,8 +9,6 @@ from echobound.runs.derivation import search_of
 from echobound.runs.folder import RunFolder
 from echobound.scenario import QuantileInterval, RankBand
 
-__all__ = ["ranks_and_quantiles"]
-
 RANKS = 50  # best networks whose limits hold together, so that one may be chosen after a look
 
 

@@ -27,8 +27,6 @@ from echobound.runs.ledger import rows_digest
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
 
-__all__ = ["RunReader", "stated_of"]
-
 CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
 
 

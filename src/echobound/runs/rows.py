@@ -20,8 +20,6 @@ from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import ranking
 
-__all__ = ["NAMED", "RowReader", "part"]
-
 NAMED = 5  # rows that are named one by one
 T = TypeVar("T")
 

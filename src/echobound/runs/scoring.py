@@ -13,8 +13,6 @@ from echobound.network.committee import median_of
 from echobound.runs.folder import RunFolder
 from echobound.scores import mean_summary, summary
 
-__all__ = ["NOT_COVERED", "committee_outputs", "measured_outputs", "outputs_of", "scores_of"]
-
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"
     " single networks and does not cover it."

@@ -17,8 +17,6 @@ from echobound.candidates import Candidates
 from echobound.kernels.blas import one_blas_thread
 from echobound.runs.provenance import Place, here
 
-__all__ = ["Engine", "Report", "evaluate"]
-
 _alone = threading.Lock()
 
 

@@ -19,8 +19,6 @@ from echobound.candidates import Candidates
 from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
-__all__ = ["Dask"]
-
 REFRESH = 2.0  # seconds after which workers are counted again
 
 

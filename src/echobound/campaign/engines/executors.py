@@ -19,8 +19,6 @@ from echobound.campaign.machine import usable_cores, worker_count
 from echobound.candidates import Candidates
 from echobound.errors import RunError
 
-__all__ = ["AnyExecutor", "Processes"]
-
 
 class _Unpacked:
     """The candidates that this process works on: unpacked once, however many batches come."""

@@ -9,8 +9,6 @@ from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import worker_count
 from echobound.candidates import Candidates
 
-__all__ = ["Threads"]
-
 
 class Threads(Engine):
     """Score batches in threads of this process.
