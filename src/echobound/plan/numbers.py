@@ -21,12 +21,7 @@ Bound = Literal["exact", "explicit"]
 
 
 def settle_networks(
-    epsilon: float | None,
-    beta: float,
-    networks: int | None,
-    bound: Bound = "exact",
-    discarded: int = 0,
-    joint: int = 1,
+    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact", discarded: int = 0, joint: int = 1
 ) -> tuple[int, float]:
     """Number of networks and epsilon: one given, the other follows; neither, epsilon = 0.05.
 

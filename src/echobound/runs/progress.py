@@ -11,19 +11,6 @@ from typing import Literal
 class Progress:
     """How far a campaign is, for those who watch it.
 
-    Parameters
-    ----------
-    done, planned
-        Networks.
-    best, worst
-        By the first score, so far; None before the first row.
-    failures
-        Diverged networks so far.
-    seconds
-        Since this start.
-    fresh
-        Networks evaluated since this start (the others were in the ledger already).
-
     Examples
     --------
     >>> event = Progress(done=50, planned=90, best=91.2, worst=3.4, failures=0, seconds=10.0, fresh=40)
@@ -33,11 +20,11 @@ class Progress:
 
     done: int
     planned: int
-    best: float | None
+    best: float | None  # by the first score; None before the first row
     worst: float | None
-    failures: int
-    seconds: float
-    fresh: int
+    failures: int  # diverged networks
+    seconds: float  # since this start
+    fresh: int  # networks evaluated since this start; the others were in the ledger already
 
     @property
     def rate(self) -> float | None:
@@ -52,15 +39,6 @@ class Progress:
 
 class TotalProgress:
     """Progress of several campaigns as one: pass it to each of them in turn, and call `next` after each.
-
-    Parameters
-    ----------
-    tell
-        Called with the progress of the whole; nothing is told if it is None.
-    planned
-        Networks of all campaigns.
-    direction
-        Of the score.
 
     Examples
     --------

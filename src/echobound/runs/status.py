@@ -17,21 +17,11 @@ STREAMS = {SEARCH: "search", VERIFICATION: "fresh networks"}
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatus:
-    """What can be seen of a campaign.
+    """What can be seen of a campaign."""
 
-    Parameters
-    ----------
-    progress
-        How far it is; None before the first start.
-    what
-        What is being drawn: the search or fresh networks, and the family where there are several.
-    holder
-        ``pid``, ``host`` and ``since`` of the process that writes; empty if none does.
-    """
-
-    progress: Progress | None
-    what: str
-    holder: dict[str, Any]
+    progress: Progress | None  # None before the first start
+    what: str  # is being drawn: the search or fresh networks, and the family where there are several
+    holder: dict[str, Any]  # pid, host and since of the process that writes; empty if none does
 
     @property
     def running(self) -> bool:
