@@ -14,16 +14,7 @@ FIRST = 8  # draws in a batch before anything is measured
 
 
 class Batches:
-    """Cuts indices into batches of about a second.
-
-    Parameters
-    ----------
-    indices
-        What is to be scored.
-    todo
-        How many they are.
-    size
-        A fixed size instead.
+    """Cuts indices, `todo` of them, into batches of about a second, or of a fixed size.
 
     Examples
     --------

@@ -42,20 +42,8 @@ def run_campaign(
 
     The result does not depend on `batch` or `engine`. Rows go to the ledger as batches are finished. A signal (SIGINT,
     SIGTERM) lets the batches in hand finish and raises `Interrupted`; a process that is killed loses them. Either way
-    the same call resumes from there.
-
-    Parameters
-    ----------
-    candidates, indices
-        What to score.
-    ledger
-        Where rows are, and go.
-    engine
-        Where batches are scored.
-    batch
-        Draws in a batch; about a second's worth if not given.
-    on_progress
-        Called at the start and after each batch.
+    the same call resumes from there. A batch is about a second's worth of draws if its size is not given; progress is
+    reported at the start and after each batch.
     """
     stream, family = candidates.stream, candidates.family
     progress = ledger.begin(indices, candidates.measures[0].direction, stream, family)
@@ -94,18 +82,9 @@ def evaluate_draws(
         for report in _reports(engine, batches, asked):
             rows = np.concatenate([rows, report.rows])
             if on_progress is not None:
-                scores = sign * rows["scores"][:, 0]
-                on_progress(
-                    Progress(
-                        done=len(rows),
-                        planned=len(indices),
-                        best=float(sign * scores.max()),
-                        worst=float(sign * scores.min()),
-                        failures=int((rows["status"] == Status.DIVERGED).sum()),
-                        seconds=time.monotonic() - start,
-                        fresh=len(rows),
-                    )
-                )
+                scores, failures = sign * rows["scores"][:, 0], int((rows["status"] == Status.DIVERGED).sum())
+                best, worst, done = float(sign * scores.max()), float(sign * scores.min()), len(rows)
+                on_progress(Progress(done, len(indices), best, worst, failures, time.monotonic() - start, fresh=done))
         signum = asked()
         if signum is not None:
             raise Interrupted(signum, f"stopped by {signal.Signals(signum).name}: start again to train all of them")

@@ -11,14 +11,7 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """A campaign was stopped by a signal, after the batches in hand.
-
-    Parameters
-    ----------
-    signum
-        The signal.
-    sentence
-        What was reached, and how to resume.
+    """A campaign was stopped by a signal, after the batches in hand; the sentence says how to resume.
 
     Examples
     --------

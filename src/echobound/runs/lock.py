@@ -52,12 +52,9 @@ def lock(folder: Path) -> Callable[[], None]:
         time.sleep(0.01 * attempt)
     else:
         known = _read(path)
-        who = (
-            f"process {known['pid']} on host {known['host']} since {known['since']}"
-            if known["pid"]
-            else "another process"
-        )
-        raise RunError(f"{folder} is in use by {who}: wait for it to end, or choose another folder")
+        named = f"process {known['pid']} on host {known['host']} since {known['since']}"
+        user = "another process" if known["pid"] is None else named
+        raise RunError(f"{folder} is in use by {user}: wait for it to end, or choose another folder")
     about = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
     with suppress(OSError):  # a full disk: the lock holds all the same
         os.ftruncate(handle, 0)

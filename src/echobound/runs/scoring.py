@@ -22,10 +22,8 @@ NOT_COVERED = (
 def measured_outputs(folder: RunFolder) -> list[Signal]:
     """The outputs that are scored, fold by fold."""
     records = (*folder.experiments.training, *folder.experiments.validation)
-    return [
-        np.concatenate([records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored])
-        for fold in folder.plan.folds
-    ]
+    parts = [[records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored] for fold in folder.plan.folds]
+    return [np.concatenate(fold) for fold in parts]
 
 
 def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:

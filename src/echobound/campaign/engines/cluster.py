@@ -52,11 +52,8 @@ class Dask(Engine):
             raise MissingExtra("the Dask engine", extra="dask") from None
         self._cluster: Any = None
         self._own = not isinstance(scheduler, distributed.Client)
-        self._count = worker_count(workers)
-        self._timeout = timeout
-        self._client: Any = scheduler
-        if self._own:
-            self._client = self._connect(distributed, scheduler)
+        self._count, self._timeout = worker_count(workers), timeout
+        self._client: Any = self._connect(distributed, scheduler) if self._own else scheduler
         self.address = self._client.scheduler.address
         self._tasks: dict[Future[Report], Any] = {}
         self._candidates: Candidates | None = None
@@ -120,9 +117,8 @@ class Dask(Engine):
                 self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
             self._counted = time.monotonic()
             if self._slots == 0 and not self._warned:
-                warnings.warn(
-                    f"the Dask scheduler at {self.address} has no workers left: waiting for new ones", stacklevel=2
-                )
+                told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
+                warnings.warn(told, stacklevel=2)
             self._warned = self._slots == 0
         return self._slots
 

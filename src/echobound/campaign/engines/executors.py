@@ -61,14 +61,8 @@ def evaluate_packed(key: str, cargo: bytes | tuple[str, int], indices: Sequence[
 class AnyExecutor(Engine):
     """Score batches on an executor of `concurrent.futures`, such as those of mpi4py, Parsl and loky.
 
-    The data are sent with each batch, since such an executor has no other way, and unpacked once in each worker.
-
-    Parameters
-    ----------
-    executor
-        It is not shut down at the end.
-    workers
-        Batches it scores at the same time; as many as it says it has workers if not given.
+    The data are sent with each batch, since such an executor has no other way, and unpacked once in each worker. It is
+    not shut down at the end. It gets as many batches at a time as it says it has workers, if their number is not given.
 
     Examples
     --------
@@ -114,13 +108,7 @@ class AnyExecutor(Engine):
 
 
 class Processes(AnyExecutor):
-    """Score batches in processes of this machine; a process that is lost is replaced.
-
-    Parameters
-    ----------
-    workers
-        How many; one for each core if not given.
-    """
+    """Score batches in processes of this machine, one for each core if not given; one that is lost is replaced."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._count = worker_count(workers)

@@ -11,12 +11,7 @@ from echobound.candidates import Candidates
 
 
 class Threads(Engine):
-    """Score batches in threads of this process.
-
-    Parameters
-    ----------
-    workers
-        How many; one for each core if not given, and one for candidates that fill their device alone.
+    """Score batches in threads: one for each core if not given, and one for candidates that fill their device alone.
 
     Examples
     --------
