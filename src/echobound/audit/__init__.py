@@ -7,6 +7,5 @@ a claim, and a sample of the others that nobody could foresee.
 
 from echobound.audit.auditing import audit
 from echobound.audit.findings import Audit, detection
-from echobound.runs.faults import Finding
 
-__all__ = ["Audit", "Finding", "audit", "detection"]
+__all__ = ["Audit", "audit", "detection"]

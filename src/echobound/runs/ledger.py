@@ -46,18 +46,8 @@ class Ledger:
     """The score table of a run.
 
     Rows are keyed by (stream, family, index) and never change. A batch is one transaction, so a run that is killed
-    loses at most the batches in hand.
-
-    Parameters
-    ----------
-    path
-        The file; None keeps the table in memory.
-    plan
-        Digest of the plan: a ledger of another plan is refused.
-    scores
-        Names of the scores.
-    write
-        False opens an existing ledger for reading only.
+    loses at most the batches in hand. No path keeps the table in memory; a ledger of a plan with another digest is
+    refused; `write=False` opens an existing one for reading only.
 
     Examples
     --------
@@ -70,14 +60,14 @@ class Ledger:
     """
 
     def __init__(self, path: Path | None, plan: str, scores: Sequence[str], *, write: bool = True) -> None:
-        self.path = path
+        self.path, self._name = path, path or "ledger"
         self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
         self._write, self._prepared = write, False
         self._origins: dict[str, int] = {}
         try:
-            with _sqlite_errors(path or "ledger"):
+            with _sqlite_errors(self._name):
                 self._open(plan)
         except BaseException:
             with suppress(AttributeError):
@@ -92,7 +82,7 @@ class Ledger:
             self._db = _connect(self.path, write=self._write)
         found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
-            raise DamagedFile(self.path or "ledger", "database", " ".join(found.split()))
+            raise DamagedFile(self._name, "database", " ".join(found.split()))
         about = {"plan": plan, "scores": "\n".join(self.scores), "schema": str(SCHEMA)}
         tables = _tables(self._db)
         if not tables and self._write:
@@ -107,11 +97,11 @@ class Ledger:
             )
         if tables != set(TABLES):
             names = ", ".join(sorted(TABLES))
-            raise DamagedFile(self.path or "ledger", "tables", f"{names} were expected, found {sorted(tables)}")
+            raise DamagedFile(self._name, "tables", f"{names} were expected, found {sorted(tables)}")
         if stored.get("plan") != plan:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
-            raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
+            raise DamagedFile(self._name, "table about", f"unexpected content {stored}")
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
@@ -135,7 +125,7 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """A transaction that changes the file."""
-        with _sqlite_errors(self.path or "ledger"):
+        with _sqlite_errors(self._name):
             # Here, not on opening: whoever is refused before the first row leaves every byte as it was.
             if self._write and not self._prepared:
                 self._db.execute("PRAGMA journal_mode=WAL")
@@ -165,14 +155,9 @@ class Ledger:
         return _progress(self._db.execute(query, (stream, family)).fetchone())
 
     def append(self, rows: Rows, **origin: Any) -> None:
-        """Add a batch of rows in one transaction; a row that is there already stays as it is.
+        """Add a batch of rows of one stream and family in one transaction; a row that is there stays as it is.
 
-        Parameters
-        ----------
-        rows
-            Of one stream and family.
-        origin
-            Where they were computed: ``place`` and whatever else is worth recording.
+        `origin` says where they were computed: ``place`` and whatever else is worth recording.
         """
         if not len(rows):
             return
@@ -218,14 +203,14 @@ class Ledger:
             "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
             " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
         )
-        with _sqlite_errors(self.path or "ledger"):
+        with _sqlite_errors(self._name):
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
         query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
-        with _sqlite_errors(self.path or "ledger", "table rows"):
+        with _sqlite_errors(self._name, "table rows"):
             return {(stream, family): count for stream, family, count in self._db.execute(query)}
 
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
@@ -235,7 +220,7 @@ class Ledger:
             table, key = f"{table} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
         # In a transaction, so that all of it is one state of the table.
-        with _sqlite_errors(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):
+        with _sqlite_errors(self._name, "table rows"), self._transaction("DEFERRED"):
             [count] = self._db.execute(f"SELECT count(*) {table}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
@@ -245,7 +230,7 @@ class Ledger:
                 try:
                     flat = np.fromiter(chain.from_iterable(part), dtype=np.float64, count=len(part) * len(names))
                 except (TypeError, ValueError) as error:
-                    raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
+                    raise DamagedFile(self._name, "table rows", str(error)) from None
                 values, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
                 into["index"], into["status"], into["order"], into["ridge"] = values[:, :4].T
                 into["scores"], into["seconds"] = values[:, 4:-1], values[:, -1]
@@ -258,7 +243,7 @@ class Ledger:
         for start in range(indices.start, indices.stop, WINDOW):
             stop = min(start + WINDOW, indices.stop)
             absent = np.ones(stop - start, dtype=bool)
-            with _sqlite_errors(self.path or "ledger", "table rows"):
+            with _sqlite_errors(self._name, "table rows"):
                 found = self._db.execute(query, (stream, family, start, stop))
                 absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
             yield from (start + np.flatnonzero(absent)).tolist()
