@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,17 +59,11 @@ def lock(folder: Path) -> Callable[[], None]:
     with suppress(OSError):  # a full disk: the lock holds all the same
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(about).encode(), 0)
-    done = False
-
-    def release() -> None:
-        nonlocal done
-        if not done:
-            done = True
-            with suppress(OSError):
-                path.unlink()
-            os.close(handle)
-
-    return release
+    release = ExitStack()  # undone in reverse order, once
+    release.callback(os.close, handle)
+    release.enter_context(suppress(OSError))  # the file may be gone already
+    release.callback(path.unlink)
+    return release.close
 
 
 def holder(folder: Path) -> dict[str, Any] | None:

@@ -44,11 +44,12 @@ class Engine(ABC):
     """
 
     name = "engine"
+    _workers = 1
 
     @property
-    @abstractmethod
     def workers(self) -> int:
         """Batches that are scored at the same time, by now."""
+        return self._workers
 
     @abstractmethod
     def start(self, candidates: Candidates) -> None:

@@ -58,7 +58,7 @@ class Dask(Engine):
         self._tasks: dict[Future[Report], Any] = {}
         self._candidates: Candidates | None = None
         self._data: Any = None
-        self._slots, self._counted, self._warned = 1, 0.0, False
+        self._counted, self._warned = 0.0, False
         try:
             self._require_workers()
         except BaseException:
@@ -80,8 +80,9 @@ class Dask(Engine):
         try:
             return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
+            first_line = (str(error) or type(error).__name__).splitlines()[0]
             raise RunError(
-                f"no Dask scheduler answers at {scheduler} ({_first_line(error)}): nothing was drawn; start one with"
+                f"no Dask scheduler answers at {scheduler} ({first_line}): nothing was drawn; start one with"
                 " 'dask scheduler', or correct --scheduler tcp://HOST:PORT"
             ) from None
 
@@ -114,13 +115,13 @@ class Dask(Engine):
         """Threads of all workers, by now."""
         if time.monotonic() - self._counted > REFRESH:
             with self._scheduler_errors(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
-                self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+                self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
             self._counted = time.monotonic()
-            if self._slots == 0 and not self._warned:
+            if self._workers == 0 and not self._warned:
                 told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
                 warnings.warn(told, stacklevel=2)
-            self._warned = self._slots == 0
-        return self._slots
+            self._warned = self._workers == 0
+        return self._workers
 
     def start(self, candidates: Candidates) -> None:
         """Send the data to all workers, once."""
@@ -221,7 +222,3 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

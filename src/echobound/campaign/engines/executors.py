@@ -78,11 +78,6 @@ class AnyExecutor(Engine):
         self.name = type(executor).__name__
         self._packed: tuple[str, Any] = ("", b"")
 
-    @property
-    def workers(self) -> int:
-        """Batches that are scored at the same time."""
-        return self._workers
-
     def start(self, candidates: Candidates) -> None:
         """Get ready for batches of these candidates."""
         packed = candidates.packed()

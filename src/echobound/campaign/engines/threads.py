@@ -26,11 +26,6 @@ class Threads(Engine):
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="echobound")
         self._candidates: Candidates | None = None
 
-    @property
-    def workers(self) -> int:
-        """Threads that are used."""
-        return self._workers
-
     def start(self, candidates: Candidates) -> None:
         """Get ready for batches of these candidates."""
         self._candidates, self._workers = candidates, self._most if candidates.parallel else 1
