@@ -21,7 +21,6 @@ from echobound.kernels.training import final_fit
 from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import search_of
-from echobound.runs.faults import Faults
 from echobound.runs.progress import TotalProgress
 from echobound.runs.reader import stated_of
 from echobound.runs.rows import NAMED
@@ -42,10 +41,8 @@ class Retraining:
     on_progress: Callable[[Progress], None] | None
     tied: set[Draw] = field(default_factory=set)  # two of their ridges are as good as equal
 
-    @property
-    def faults(self) -> Faults:
-        """Where findings go."""
-        return self.folder.faults
+    def __post_init__(self) -> None:
+        self.faults = self.folder.faults
 
     def check_rows(self, sample: int | None, seed: int) -> tuple[int, int, int]:
         """Train again; return how many carry a claim, how many others there are, and how many of those were trained."""

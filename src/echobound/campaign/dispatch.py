@@ -111,7 +111,8 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
         if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
-        for future in sorted(ended, key=_failed):  # finished batches first: an error must not lose their rows
+        # Finished batches first: an error must not lose their rows.
+        for future in sorted(ended, key=lambda one: one.cancelled() or one.exception() is not None):
             batch = pending.pop(future)
             try:
                 report = future.result()
@@ -131,10 +132,6 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             require_same_versions(report.place.host, asdict(report.place))
             batches.took(len(batch), report.seconds)
             yield report
-
-
-def _failed(future: Future[Report]) -> bool:
-    return future.cancelled() or future.exception() is not None
 
 
 def _how_to_resume(signum: int, ledger: Ledger, reached: Progress) -> str:

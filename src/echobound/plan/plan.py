@@ -264,11 +264,6 @@ class SettledPlan(Plan):
         """Whether the search may stop for any reason, so that any number of networks is as good as another."""
         return self.stop is not None and not self.stop.by_ranks
 
-    @property
-    def direction(self) -> str:
-        """Whether a larger (``"max"``) or a smaller (``"min"``) value of the first score is better."""
-        return self.measures[0].direction
-
     @cached_property
     def families(self) -> tuple[Family, ...]:
         """The families, in order."""

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -76,10 +76,7 @@ class Ledger:
             raise
 
     def _open(self, plan: str) -> None:
-        if self.path is None:
-            self._db = sqlite3.connect(":memory:", isolation_level=None)
-        else:
-            self._db = _connect(self.path, write=self._write)
+        self._db = _connect(self.path, write=self._write)
         found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise DamagedFile(self._name, "database", " ".join(found.split()))
@@ -164,15 +161,9 @@ class Ledger:
         columns = [rows[name].tolist() for name in ("stream", "family", "index", "status", "order", "ridge")]
         columns += [*rows["scores"].T.tolist(), rows["seconds"].tolist()]
         places = ", ".join("?" * (len(columns) + 1))
-        first = rows["scores"][:, 0]
-        counted = {
-            "stream": columns[0][0],
-            "family": columns[1][0],
-            "low": float(first.min()),
-            "high": float(first.max()),
-            "failures": int((rows["status"] == Status.DIVERGED).sum()),
-            "at": time.time(),
-        }
+        first, failures = rows["scores"][:, 0], int((rows["status"] == Status.DIVERGED).sum())
+        counted = {"stream": columns[0][0], "family": columns[1][0], "failures": failures, "at": time.time()}
+        counted |= {"low": float(first.min()), "high": float(first.max())}
         with self._writing():
             columns.append([self._origin(origin)] * len(rows))
             before = self._db.total_changes
@@ -275,12 +266,8 @@ def _progress(row: Sequence[Any]) -> Progress:
 def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
     """Stream, family and progress of the latest campaign, from the ledger alone; None before the first one."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _sqlite_errors(path):
-        db = _connect(path, write=False)
-        try:
-            found = db.execute(query).fetchone() if "progress" in _tables(db) else None
-        finally:
-            db.close()
+    with _sqlite_errors(path), closing(_connect(path, write=False)) as db:
+        found = db.execute(query).fetchone() if "progress" in _tables(db) else None
     return None if found is None else (found[0], found[1], _progress(found[2:]))
 
 
@@ -288,13 +275,13 @@ def _tables(db: sqlite3.Connection) -> set[str]:
     return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    if write:
-        db = sqlite3.connect(path, isolation_level=None)
-    else:
-        if not path.exists():
-            raise RunError(f"{path} is missing: is {path.parent} a run folder?")
+def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
+    if path is None or write:
+        db = sqlite3.connect(path or ":memory:", isolation_level=None)
+    elif path.exists():
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    else:
+        raise RunError(f"{path} is missing: is {path.parent} a run folder?")
     db.execute("PRAGMA trusted_schema=OFF")
     return db
 

@@ -40,18 +40,9 @@ def generalisation_of(
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
-    Parameters
-    ----------
-    models
-        What is tested: the picked network as ``model`` and perhaps the ``committee``.
-    training
-        What they were trained on: how much each output moves there is the unit of the band.
-    test, settled
-        Records that nothing was chosen by, and what is asked of them.
-    score, picked, horizon
-        By which score the network was picked, what it scored on validation data, and how far it predicted.
-    run
-        Runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if not given.
+    Tested are the picked network as ``model`` and perhaps the ``committee``. How much each output moves in the training
+    data is the unit of the band. `picked` is what the network scored on validation data. `run` runs the models over
+    records, as `RunFolder.respond`, which runs none twice; they run here if it is not given.
 
     Examples
     --------

@@ -32,15 +32,9 @@ class Dask(Engine):
     The data go to the workers once. The batches of a lost worker run again elsewhere, and workers may join at any time.
     The Dask protocol runs code: outside a trusted network use TLS.
 
-    Parameters
-    ----------
-    scheduler
-        Its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with the certificates of Dask's configuration), or a
-        `distributed.Client`. None starts a cluster on this machine, which nobody else can reach.
-    workers
-        Processes of the cluster on this machine; one for each core if not given.
-    timeout
-        Seconds to wait for the scheduler, and for its first worker.
+    The scheduler is given by its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with certificates from Dask's
+    configuration), or as a `distributed.Client`. None starts a cluster on this machine, which nobody else can reach,
+    with so many workers or one for each core. It and its first worker have `timeout` seconds to answer.
     """
 
     name = "dask"
