@@ -31,8 +31,6 @@ from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, ranking
 
-__all__ = ["Identification", "identify"]
-
 
 @dataclass(frozen=True, eq=False)
 class Identification:
@@ -50,10 +48,8 @@ class Identification:
         FIT and RMSE of the model on validation and, where given, test data.
     generalisation
         The second certificate, on test data: what model and committee are worth on new data. None without test data.
-    committee
-        The best networks as one model; the certificate does not cover it. None if it was not asked for.
-    committee_scores
-        Its FIT and RMSE.
+    committee, committee_scores
+        The best networks as one model, with its FIT and RMSE; the certificate does not cover it. None if not asked for.
     chosen
         What was chosen because it was not given, a sentence each.
     run

@@ -16,8 +16,6 @@ from echobound.runs.drawn import require_candidates
 from echobound.runs.progress import TotalProgress
 from echobound.runs.verification import verification_of
 
-__all__ = ["verify"]
-
 
 def verify(
     run: str | Path,

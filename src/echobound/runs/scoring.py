@@ -12,8 +12,6 @@ from echobound.network.committee import median_of
 from echobound.runs.folder import RunFolder
 from echobound.scores import mean_summary, summary
 
-__all__ = ["NOT_COVERED", "committee_outputs", "measured_outputs", "outputs_of", "scores_of"]
-
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"
     " single networks and does not cover it."
@@ -23,10 +21,8 @@ NOT_COVERED = (
 def measured_outputs(folder: RunFolder) -> list[Signal]:
     """The outputs that are scored, fold by fold."""
     records = (*folder.experiments.training, *folder.experiments.validation)
-    return [
-        np.concatenate([records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored])
-        for fold in folder.plan.folds
-    ]
+    parts = [[records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored] for fold in folder.plan.folds]
+    return [np.concatenate(fold) for fold in parts]
 
 
 def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
