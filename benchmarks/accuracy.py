@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from echobound.campaign.machine import usable_cores
+from echobound.campaign import usable_cores
 from echobound.data import Record, read_csv
 from echobound.errors import DataError
 from echobound.files import write_json, write_whole
@@ -29,7 +29,7 @@ from echobound.identify import Identification, identify
 from echobound.kernels import Fold, Problem, Segment, compiled_dynamics, get_kernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.network import LeastSquares, ReservoirLaw, respond
-from echobound.plan.validation import settle_validation
+from echobound.plan import settle_validation
 from echobound.scores import fit, get_score, rmse
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 from run import CPU, load, problem, report, save
 
-from echobound.campaign.machine import usable_cores
+from echobound.campaign import usable_cores
 from echobound.kernels import get_kernel
 from echobound.kernels.sensitivity import moves
 

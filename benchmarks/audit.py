@@ -1,4 +1,4 @@
-"""Honest runs under audit: 50 searches on 1 and 2 workers, audited with other block sizes and the reference kernel.
+"""Honest runs under audit: 50 searches on 1 and 2 workers, audited with other batch sizes and the reference kernel.
 
 None may be accused. Every network is trained again, by the CPU kernel and by the reference, whatever the search used.
 Writes AUDIT.md.
@@ -50,7 +50,7 @@ def main() -> None:
                 run=Path(folder) / "run",
             ).run
             assert run is not None
-            for options in ({"workers": 1, "block": 4}, {"workers": 2}, {"kernel": "reference"}):
+            for options in ({"workers": 1, "batch": 4}, {"workers": 2}, {"kernel": "reference"}):
                 outcome = audit(run, everything=True, **options)
                 trained += outcome.retrained
                 sensitive += len(outcome.sensitive)
@@ -62,7 +62,7 @@ def main() -> None:
 
 Made by `python benchmarks/audit.py`. {runs} searches ({said}) of order 5 to {order}, laws `paper` and `broad`,
 validation data of their own or blocks in turn, on 1 and 2 workers, some by the reference kernel. Each was audited three
-times, every network trained again: in blocks of 4 on 1 worker, on 2 workers, and by the reference kernel.
+times, every network trained again: in batches of 4 on 1 worker, on 2 workers, and by the reference kernel.
 
 | audits | networks trained again | called sensitive to rounding | audits with findings |
 |---|---|---|---|

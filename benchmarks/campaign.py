@@ -1,6 +1,6 @@
 """What a campaign survives and costs: kills, the ledger, engines, stopping. Saved beside the other results.
 
-Usage: python benchmarks/campaign.py [kills ledger overhead blocks stop]   (ten minutes on two quiet cores)
+Usage: python benchmarks/campaign.py [kills ledger overhead batches stop]   (ten minutes on two quiet cores)
 Needs the extra `dask`.
 """
 
@@ -44,7 +44,7 @@ def ledger() -> dict:
 
 
 def fill() -> None:
-    """Append a million rows in blocks of a thousand, read them, pick the best and certify it."""
+    """Append a million rows in batches of a thousand, read them, pick the best and certify it."""
     import resource
 
     from echobound.kernels import get_kernel, row_dtype
@@ -94,19 +94,18 @@ def fill() -> None:
 
 
 def overhead() -> dict:
-    """The same networks in blocks of about a second on each engine, taken in turn, in wall-clock and in CPU time.
+    """The same networks in batches of about a second on each engine, taken in turn, in wall-clock and in CPU time.
 
     Other work on the machine only adds to a time, so the smallest of several is the one to compare.
     """
     import psutil
     from run import CPU, problem
 
-    from echobound.campaign.dispatch import run_campaign
-    from echobound.campaign.engines import get_engine
-    from echobound.campaign.machine import usable_cores
-    from echobound.runs.ledger import Ledger
+    from echobound.campaign import get_engine, run_campaign, usable_cores
+    from echobound.candidates import Networks
+    from echobound.runs import Ledger
 
-    task, wall, cpu = problem(100), {}, {}
+    networks, wall, cpu = Networks(CPU, problem(100)), {}, {}
     engines = {name: get_engine(name) for name in ("threads", "processes", "dask")}
 
     def worked() -> float:
@@ -114,26 +113,26 @@ def overhead() -> dict:
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
         return sum(sum(process.cpu_times()[:2]) for process in processes)
 
-    def measure(name, count, block):
+    def measure(name, count, batch):
         with Ledger(None, "bench", ["fit", "rmse"]) as book:
             start, before = time.perf_counter(), worked()
-            run_campaign(CPU, task, range(count), book, engine=engines[name], block=block)
+            run_campaign(networks, range(count), book, engines[name], batch=batch)
             return time.perf_counter() - start, worked() - before
 
     try:
         for name in engines:
             measure(name, 40, 10)  # load the compiled code everywhere
-        block = max(1, round(200 / measure("threads", 200, 20)[1]))
+        batch = max(1, round(200 / measure("threads", 200, 20)[1]))
         for _ in range(9):
             for name in engines:
-                one, other = measure(name, 4 * block * usable_cores(), block)
+                one, other = measure(name, 4 * batch * usable_cores(), batch)
                 wall.setdefault(name, []).append(one)
                 cpu.setdefault(name, []).append(other)
     finally:
         for engine in engines.values():
             engine.close()
     return {
-        "block": block,
+        "batch": batch,
         "wall_over_threads": {name: min(wall[name]) / min(wall["threads"]) for name in ("processes", "dask")},
         "cpu_over_threads": {name: min(cpu[name]) / min(cpu["threads"]) for name in ("processes", "dask")},
         "wall": wall,
@@ -155,13 +154,13 @@ class Nothing:
         return rows
 
 
-def blocks() -> dict:
-    """Milliseconds that a block of a thousand rows costs the client, from handing out to the ledger."""
+def batches() -> dict:
+    """Milliseconds that a batch of a thousand rows costs the client, from handing out to the ledger."""
     from run import problem
 
-    from echobound.campaign.dispatch import run_campaign
-    from echobound.campaign.engines import get_engine
-    from echobound.runs.ledger import Ledger
+    from echobound.campaign import get_engine, run_campaign
+    from echobound.candidates import Networks
+    from echobound.runs import Ledger
 
     sys.modules["campaign"] = sys.modules[__name__]  # workers find the kernel by this name
     Nothing.__module__ = "campaign"
@@ -173,14 +172,15 @@ def blocks() -> dict:
             for number in range(4):
                 with Ledger(Path(folder) / f"{number}.sqlite", "bench", ["fit", "rmse"]) as book:
                     start = time.perf_counter()
-                    run_campaign(Nothing(), problem(10), range(1000 * count), book, engine=engine, block=1000)
+                    networks = Networks(Nothing(), problem(10))
+                    run_campaign(networks, range(1000 * count), book, engine, batch=1000)
                     times.append(1e3 * (time.perf_counter() - start) / count)
             found[name] = statistics.median(times[1:])
     return found
 
 
 def stop() -> dict:
-    """Seconds from SIGTERM to the end of the process, in blocks of about a second."""
+    """Seconds from SIGTERM to the end of the process, in batches of about a second."""
     found = {}
     with TemporaryDirectory() as folder:
         call = [sys.executable, "-m", "echobound"]
@@ -194,7 +194,7 @@ def stop() -> dict:
                     [*call, "identify", "d.csv", "--inputs", "q3", "--outputs", "pH", *options], cwd=folder,
                     stderr=subprocess.PIPE, text=True,
                 )  # fmt: skip
-                while True:  # until blocks have grown to a second
+                while True:  # until batches have grown to a second
                     time.sleep(0.2)
                     assert process.poll() is None, process.communicate()
                     seen = subprocess.run([*call, "watch", run, "--json"], cwd=folder, capture_output=True, text=True)
@@ -210,7 +210,7 @@ def stop() -> dict:
     return found
 
 
-SECTIONS = {"kills": kills, "ledger": ledger, "overhead": overhead, "blocks": blocks, "stop": stop}
+SECTIONS = {"kills": kills, "ledger": ledger, "overhead": overhead, "batches": batches, "stop": stop}
 
 
 def section(results: dict) -> list[str]:
@@ -232,7 +232,7 @@ def section(results: dict) -> list[str]:
     if "ledger" in results:
         r = results["ledger"]
         lines += [
-            f"Ledger of 1,000,000 rows: appended at {r['rows_per_second']:,.0f} rows/s in blocks of 1000,"
+            f"Ledger of 1,000,000 rows: appended at {r['rows_per_second']:,.0f} rows/s in batches of 1000,"
             f" {r['megabytes']:.0f} MB on disk, opened and checked in {r['open_seconds']:.2f} s, searched for missing"
             f" rows in {r['missing_seconds']:.2f} s; read, best picked and certified in {r['certify_seconds']:.2f} s"
             f" ({r['certify_cpu_seconds']:.2f} s of CPU)."
@@ -246,20 +246,20 @@ def section(results: dict) -> list[str]:
             for name, label in (("processes", "processes"), ("dask", "Dask on one machine"))
         )
         lines += [
-            f"The same networks (order 100, blocks of {r['block']}, about a second) on two cores, smallest of nine"
+            f"The same networks (order 100, batches of {r['batch']}, about a second) on two cores, smallest of nine"
             f" times over that of threads: {ratios}.",
             "",
         ]
-    if "blocks" in results:
+    if "batches" in results:
         lines += [
-            "What a block of 1000 rows costs, from handing it out to the ledger, with a kernel that does nothing: "
-            + ", ".join(f"{name} {value:.1f} ms" for name, value in results["blocks"].items())
+            "What a batch of 1000 rows costs, from handing it out to the ledger, with a kernel that does nothing: "
+            + ", ".join(f"{name} {value:.1f} ms" for name, value in results["batches"].items())
             + ".",
             "",
         ]
     if "stop" in results:
         lines += [
-            "From SIGTERM to the end of the process, the block in hand (about 1 s) included, median and longest of 5: "
+            "From SIGTERM to the end of the process, the batch in hand (about 1 s) included, median and longest of 5: "
             + ", ".join(f"{name} {r['median']:.1f} s and {r['longest']:.1f} s" for name, r in results["stop"].items())
             + ".",
             "",

@@ -15,8 +15,8 @@ from collections import defaultdict
 import numpy as np
 from scipy.signal import lfilter
 
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.machine import usable_cores
+from echobound.campaign import get_engine, run_campaign, usable_cores
+from echobound.candidates import Networks
 from echobound.data import Record
 from echobound.draws import draw_keys
 from echobound.kernels import get_kernel, hold_out
@@ -33,7 +33,14 @@ RECORDS = ph_experiment()
 
 
 def problem_of(order):
-    return hold_out(*RECORDS, law=paper(order), scores=[get_score("fit"), get_score("rmse")]).on(family=order)
+    law = paper(order)
+    return hold_out(*RECORDS, law=law, scores=[get_score("fit"), get_score("rmse")]).of_family(order, law)
+
+
+def on_host(order, count):
+    """Networks on all cores of the host."""
+    with Ledger(None, "benchmark", ("fit", "rmse")) as ledger, get_engine() as engine:
+        return run_campaign(Networks(get_kernel("cpu"), problem_of(order)), range(count), ledger, engine)
 
 
 def second_of_two(function):
@@ -195,24 +202,17 @@ def main():
         result["long"] = {"samples": len(k), "networks": 132, "seconds": spent, "apart_from_cpu": apart}
         print("a million samples, order 500:", result["long"], flush=True)
     if "cpu" in wanted:
-        cpu, cores = get_kernel("cpu"), usable_cores()
-
-        def campaign(order, count):
-            with Ledger(None, "benchmark", ("fit", "rmse")) as ledger:
-                run_campaign(cpu, problem_of(order), range(count), ledger, workers=cores)
-
-        result["cpu"] = {"cores": cores}
+        result["cpu"] = {"cores": usable_cores()}
         for order in (50, 200, 500):
             count = 320
-            on_host = second_of_two(lambda order=order, count=count: campaign(order, count)) / count
+            host = second_of_two(lambda order=order, count=count: on_host(order, count)) / count
             on_card = second_of_two(lambda order=order: kernel.evaluate(problem_of(order), range(1145))) / 1145
-            result["cpu"][order] = {"cpu_ms": 1e3 * on_host, "gpu_ms": 1e3 * on_card, "ratio": on_host / on_card}
+            result["cpu"][order] = {"cpu_ms": 1e3 * host, "gpu_ms": 1e3 * on_card, "ratio": host / on_card}
         print(result["cpu"], flush=True)
     if "winners" in wanted:
-        cpu, same, result["winners"] = get_kernel("cpu"), 0, {}
+        same, result["winners"] = 0, {}
         for order in PAPER_ORDERS:
-            with Ledger(None, "benchmark", ("fit", "rmse")) as ledger:
-                host = run_campaign(cpu, problem_of(order), range(SEARCH), ledger)["scores"][:, 0]
+            host = on_host(order, SEARCH)["scores"][:, 0]
             card = kernel.evaluate(problem_of(order), range(SEARCH))["scores"][:, 0]
             finite = np.isfinite(host) & np.isfinite(card)
             apart = np.abs(host[finite] - card[finite]) / np.abs(host[finite])

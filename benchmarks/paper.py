@@ -13,7 +13,7 @@ from pathlib import Path
 
 from run import SCORES, campaign
 
-from echobound.campaign.machine import usable_cores
+from echobound.campaign import usable_cores
 from echobound.kernels import hold_out
 from echobound.network import paper
 from echobound.reproduce import PAPER, paper_data, reproduce_paper

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.machine import usable_cores
+from echobound.campaign import get_engine, run_campaign, usable_cores
+from echobound.candidates import Networks
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import ReservoirLaw
 from echobound.plants import ph_experiment
@@ -50,8 +50,9 @@ def problem(order: int, samples=(5000, 3000), **law):
 
 def campaign(one_problem, count: int, workers: int):
     with Ledger(None, "bench", ["fit", "rmse"]) as ledger:
-        block = max(1, count // (8 * workers))
-        return run_campaign(CPU, one_problem, range(count), ledger, workers=workers, block=block)
+        batch = max(1, count // (8 * workers))
+        with get_engine("threads", workers) as engine:
+            return run_campaign(Networks(CPU, one_problem), range(count), ledger, engine, batch=batch)
 
 
 def speed() -> list[dict]:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from echobound import EchoStateNetwork, identify
 from echobound.data import Record
 from echobound.errors import EchoboundError, InputError
 from echobound.estimators import CertifiedSearch, EchoStateRegressor, EchoStateSearch
+from echobound.plan import Plan
 
 IN_TIME_ORDER = {
     "check_methods_sample_order_invariance": "rows are samples in time order: in another order it is another signal",
@@ -205,6 +208,18 @@ def test_metadata_are_routed():
         pipeline = make_pipeline(StandardScaler(), network).fit(X, y, groups=groups)
     apart = clone(network).fit(StandardScaler().fit_transform(X), y, groups=groups)
     assert (pipeline[-1].model_.readout == apart.model_.readout).all()
+
+
+def test_parameters_are_the_fields_of_the_plan():
+    plan = {field.name: field.default for field in fields(Plan)}
+    for search, more in ((EchoStateSearch, {"law"}), (CertifiedSearch, {"estimator"})):
+        parameters = signature(search).parameters
+        shared = parameters.keys() & plan.keys()
+        assert {"epsilon", "beta", "networks", "bound", "stop", "target", "discarded"} <= shared
+        assert {name: parameters[name].default for name in shared} == {name: plan[name] for name in shared}
+        assert {n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD} == more
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilom'"):
+        CertifiedSearch(SGDRegressor(), epsilom=0.1)
 
 
 def test_without_its_extra_the_estimators_name_it():

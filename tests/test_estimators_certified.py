@@ -34,10 +34,12 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 import echobound.estimators.random_states as random_states
+from echobound import RunFolder
 from echobound.data import read_csv
 from echobound.draws import SEARCH, VERIFICATION, draw_key, words
 from echobound.errors import DamagedFile, InputError, RunError
-from echobound.estimators import CertifiedSearch, EchoStateRegressor, SearchFolder, draw_estimator
+from echobound.estimators import CertifiedSearch, EchoStateRegressor, draw_estimator
+from echobound.files import digest
 
 TANKS = Path(__file__).parents[1].parent / "shared" / "data" / "cascaded_tanks" / "dataBenchmark.csv"
 
@@ -134,8 +136,8 @@ class Keeping(Chance):
         (make_pipeline(StandardScaler(), Tape(3)), "Pipeline has tape__random_state=3"),
         (make_pipeline(GaussianRandomProjection(1, random_state=1), Tape()), "projection__random_state=1"),
         (EchoStateRegressor(), "EchoStateRegressor has random_state=0"),
-        (LinearRegression(), "LinearRegression has no parameter random_state, at no depth: there is nothing to draw"),
-        (Tape(warm_start=True), "Tape has warm_start=True, so that a fit may begin where another ended"),
+        (LinearRegression(), "LinearRegression has no parameter random_state at any depth: there is nothing to draw"),
+        (Tape(warm_start=True), "Tape has warm_start=True, so that a fit may start where another ended"),
         (MultiOutputRegressor(MLPRegressor(warm_start=True)), "estimator__warm_start=True"),
         (Pipeline([("tape", Tape())], memory="cache"), "Pipeline has memory='cache', a cache"),
         (Pipeline([("tape", Tape())], memory=joblib.Memory(None)), "a cache"),
@@ -169,8 +171,8 @@ def test_what_only_sounds_like_a_cache_is_not_refused():
         ({"validation": 20}, "leaves nothing"),
         ({"validation": "half"}, "a fraction of the rows or their number, got 'half'"),
         ({"networks": 3, "beta": 1e-7, "epsilon": 0.1}, "3 networks cannot certify"),
-        ({"networks": None, "stop": "anytime", "discarded": 2}, "not by anytime: leave out one of the two"),
-        ({"discarded": 5}, "draws to set aside must be fewer than those made"),
+        ({"networks": None, "stop": "anytime", "discarded": 2}, "not under the rule anytime: leave out one of the two"),
+        ({"discarded": 5}, "networks to set aside must be fewer than those drawn, and not negative: 5"),
         ({"networks": None, "stop": "patience"}, "unknown stopping rule"),
         ({"random_state": -1}, "seed must be an integer from 0"),
     ],
@@ -245,7 +247,7 @@ def test_a_draw_must_be_determined_by_its_state(tmp_path):
     with pytest.raises(InputError, match=r"draw 0 scored .* an estimator must be determined by its random_state alone"):
         CertifiedSearch(Counting(), networks=5, beta=0.5).fit(*rows_of())
     Learning.seen = 0
-    with pytest.raises(InputError, match=r"draw 11 scored .* what it keeps between fits"):
+    with pytest.raises(InputError, match=r"draw 11 scored .* state that is kept between fits"):
         CertifiedSearch(Learning(), networks=12, beta=0.5, run=tmp_path / "run").fit(*rows_of())
     assert not (tmp_path / "run" / "certificate.json").exists()
     X, y = rows_of()
@@ -410,15 +412,18 @@ def test_the_folder_holds_plan_ledger_and_certificate(tmp_path):
         "certificate.json",
         "ledger.sqlite",
         "plan.json",
+        "report.html",
     ]
-    folder = SearchFolder(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
     assert folder.certificate == search.certificate_
-    assert (folder.rows["scores"][:, 0] == search.results_["score"]).all()
+    assert (folder.search["scores"][:, 0] == search.results_["score"]).all()
     assert folder.plan.networks == 30
-    assert folder.plan.rows == (15, 5)
-    plan = json.loads((tmp_path / "run" / "plan.json").read_text())
-    assert plan["drawn"] == ["random_state"]
-    assert plan["packages"]["sklearn"]
+    [fold] = folder.plan.folds
+    assert [(s.start, s.stop) for s in (*fold.training, *fold.scored)] == [(0, 15), (15, 20)]
+    law = json.loads((tmp_path / "run" / "plan.json").read_text())["law"]
+    assert law["drawn"] == ["random_state"]
+    assert law["packages"]["sklearn"]
+    assert folder.plan.law[0].content == law == search.certificate_.law
     assert search.certificate_ == CertifiedSearch(Chance(), networks=30, beta=0.1).fit(*rows_of()).certificate_
 
 
@@ -437,13 +442,13 @@ def test_an_interrupted_search_goes_on(tmp_path):
     Interrupted.left = 8
     with pytest.raises(KeyboardInterrupt):
         search.fit(*rows_of())
-    done = SearchFolder(tmp_path / "run").rows
+    done = RunFolder(tmp_path / "run").rows()
     assert done["index"].tolist() == list(range(6))  # the first was made twice
     Interrupted.left = 100
     search.fit(*rows_of())
     assert 100 - Interrupted.left == 1 + 14 + 1, "the first again, those that were missing, the best again"
     whole = CertifiedSearch(Interrupted(), networks=20, beta=0.2).fit(*rows_of())
-    assert whole.certificate_ == search.certificate_ == SearchFolder(tmp_path / "run").certificate
+    assert whole.certificate_ == search.certificate_ == RunFolder(tmp_path / "run").certificate
 
 
 def test_a_killed_search_goes_on(tmp_path):
@@ -474,29 +479,29 @@ def test_a_killed_search_goes_on(tmp_path):
         for _ in range(600):
             time.sleep(0.1)
             with contextlib.suppress(RunError):
-                if len(SearchFolder(tmp_path / "run").rows) > 5:
+                if len(RunFolder(tmp_path / "run").rows()) > 5:
                     break
         running.send_signal(signal.SIGKILL)
     finally:
         running.kill()
     assert running.wait() != 0
-    before = SearchFolder(tmp_path / "run").rows
+    before = RunFolder(tmp_path / "run").rows()
     assert 5 < len(before) < 40
     assert call([sys.executable, "slow.py", "0"]).wait() == 0
-    folder = SearchFolder(tmp_path / "run")
-    assert (folder.rows[: len(before)] == before).all()
+    folder = RunFolder(tmp_path / "run")
+    assert (folder.rows()[: len(before)] == before).all()
     assert folder.certificate.networks == 40
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"networks": 13}, "networks, epsilon"),
+        ({"networks": 13}, "epsilon, networks"),
         ({"random_state": 1}, "seed"),
-        ({"estimator": RandomForestRegressor(4)}, "parameters"),
-        ({"estimator": ExtraTreesRegressor(3)}, "estimator, parameters"),
-        ({"validation": 0.5}, "rows, data"),
-        ({"scoring": "r2"}, "score"),
+        ({"estimator": RandomForestRegressor(4)}, r"law \(parameters\)"),
+        ({"estimator": ExtraTreesRegressor(3)}, r"law \(name, estimator, parameters\)"),
+        ({"validation": 0.5}, "folds"),
+        ({"scoring": "r2"}, "scores"),
     ],
 )
 def test_a_folder_of_another_plan_is_refused(tmp_path, change, named):
@@ -526,7 +531,7 @@ def test_what_has_no_influence_is_not_part_of_the_plan(tmp_path):
         return CertifiedSearch(model, networks=6, beta=0.3, scoring=Scorer(), run=tmp_path / "run").fit(*rows_of(60))
 
     assert search().certificate_ == search(n_jobs=2, verbose=0).certificate_
-    law = SearchFolder(tmp_path / "run").certificate.law
+    law = RunFolder(tmp_path / "run").certificate.law
     assert law["estimator"] == "sklearn.pipeline.Pipeline"
     assert law["parameters"]["randomforestregressor__n_estimators"] == 3
     assert "0x" not in json.dumps(law)
@@ -535,14 +540,21 @@ def test_what_has_no_influence_is_not_part_of_the_plan(tmp_path):
 def test_other_data_and_other_folders_are_refused(tmp_path):
     X, y = rows_of()
     search = CertifiedSearch(Chance(), networks=5, beta=0.5, run=tmp_path / "run").fit(X, y)
-    with pytest.raises(RunError, match="other data"):
+    with pytest.raises(RunError, match=r"the data have changed since the plan of .* was recorded"):
         search.fit(X + 1, y)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
-    with pytest.raises(RunError, match="is not empty and holds no search: nothing was changed"):
+    with pytest.raises(RunError, match="is not empty and not a run folder: nothing was changed"):
         search.set_params(run=tmp_path / "full").fit(X, y)
     with pytest.raises(RunError, match="cannot make the folder"):
         search.set_params(run=tmp_path / "full" / "thesis.tex" / "run").fit(X, y)
+
+
+def sealed(content, **changes):
+    """Change a file as somebody who knows how its digest is made."""
+    content.update(changes)
+    del content["digest"]
+    content["digest"] = digest(content)
 
 
 def test_whatever_was_changed_is_noticed(tmp_path):
@@ -560,18 +572,25 @@ def test_whatever_was_changed_is_noticed(tmp_path):
             with sqlite3.connect(copy / name) as db:
                 db.execute(edit)
             db.close()
-        return SearchFolder(copy)
+        return RunFolder(copy)
 
     for name, edit, part in (
-        ("ledger.sqlite", "UPDATE rows SET score_0 = 2.0 WHERE number = 3", "rows: they are not those"),
-        ("ledger.sqlite", "DELETE FROM rows WHERE number = 7", "rows: they are not those"),
-        ("plan.json", lambda plan: plan.update(networks=7), "networks is not what was planned|digest"),
-        ("plan.json", lambda plan: plan.update(parameters={}), "digest"),
-        ("plan.json", lambda plan: plan.pop("rows"), "not a complete plan"),
-        ("plan.json", lambda plan: plan.update(kind="law"), "not the plan of a search"),
-        ("certificate.json", lambda c: c.update(epsilon=0.01), "digest"),
+        ("ledger.sqlite", "UPDATE rows SET score_0 = 2.0 WHERE number = 3", "winner: 3 follows, 4 is stated"),
+        ("ledger.sqlite", "UPDATE rows SET score_0 = 1e-9 WHERE number = 3", "follows, .* is stated"),
+        (
+            "ledger.sqlite",
+            "DELETE FROM rows WHERE number = 7",
+            "rows of the search: one for each of 8 networks follows",
+        ),
+        ("plan.json", lambda plan: plan.update(networks=7), "digest"),
+        ("plan.json", lambda plan: plan["law"].update(parameters={}), "digest"),
+        ("plan.json", lambda plan: plan.pop("folds"), "digest"),
+        ("plan.json", lambda plan: sealed(plan, networks=7), "belongs to another plan"),
+        ("plan.json", lambda plan: sealed(plan, folds=None), "not a complete plan"),
+        ("plan.json", lambda plan: sealed(plan, law={**plan["law"], "kind": "tree"}), "belongs to another plan"),
+        ("certificate.json", lambda c: c.update(epsilon=0.01), "epsilon: .* follows, 0.01 is stated"),
     ):
-        with pytest.raises(DamagedFile, match=part):
+        with pytest.raises((DamagedFile, RunError), match=part):
             _ = changed(name, edit).certificate
     # Whoever changes the ledger and certifies that, is told by the draw itself.
     forged = changed("ledger.sqlite", "UPDATE rows SET score_0 = 2.0 WHERE number = 3")
@@ -583,9 +602,9 @@ def test_whatever_was_changed_is_noticed(tmp_path):
 def test_versions_are_part_of_the_plan(tmp_path, monkeypatch):
     search = CertifiedSearch(RandomForestRegressor(2), networks=5, beta=0.5, run=tmp_path / "run").fit(*rows_of())
     monkeypatch.setattr("sklearn.__version__", "0.1")
-    with pytest.raises(RunError, match="other packages"):
+    with pytest.raises(RunError, match=r"other law \(packages\)"):
         search.fit(*rows_of())
-    assert SearchFolder(tmp_path / "run").certificate == search.certificate_, "to read it, versions do not matter"
+    assert RunFolder(tmp_path / "run").certificate == search.certificate_, "to read it, versions do not matter"
 
 
 # Stopping, and further statements.
@@ -600,7 +619,7 @@ def test_patience_stops_where_the_scores_say(tmp_path):
     assert stopped.networks == len(scores) == max(search.best_index_ + 1 + 15, stopped.rule.soonest)
     assert len(scores) > stopped.rule.soonest, "it went on from the least number"
     assert search.certificate_.rule == "patience"
-    folder = SearchFolder(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
     assert folder.certificate == search.certificate_
     assert [s.kind for s in folder.certificate.statements] == ["stopped", "both ends", "gain"]
     parallel = CertifiedSearch(Chance(), **options, n_jobs=2, random_state=2).fit(*rows_of())
@@ -618,7 +637,7 @@ def test_patience_stops_where_the_scores_say(tmp_path):
 def test_statements_are_those_of_the_plan(options, kinds, tmp_path):
     search = CertifiedSearch(Chance(), beta=0.1, run=tmp_path / "run", **options).fit(*rows_of())
     assert [statement.kind for statement in search.certificate_.statements] == kinds
-    assert SearchFolder(tmp_path / "run").certificate == search.certificate_
+    assert RunFolder(tmp_path / "run").certificate == search.certificate_
 
 
 # Does the certificate hold?
@@ -652,7 +671,7 @@ def test_violations_follow_the_exact_law():
 
 def test_mutant_states_come_back_every_few_draws(monkeypatch):
     true = draw_key
-    for module in ("random_states", "trials"):
+    for module in ("random_states", "candidates"):
         monkeypatch.setattr(
             f"echobound.estimators.{module}.draw_key",
             lambda seed, stream, family, index: true(seed, stream, family, index % 15 if stream == SEARCH else index),

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from echobound.draws import SEARCH
+from echobound import RunFolder
+from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
@@ -34,7 +35,7 @@ def test_orders_are_families_of_their_own(tmp_path):
     alone = reproduce_paper([8], networks=20, fresh=10, data_seed=0, folder=tmp_path / "alone")
     assert both.orders[1] == alone.orders[0]
     data = paper_data(0)
-    problem = hold_out(data.training, data.validation, law=paper(8), scores=[get_score("fit")]).on(SEARCH, family=8)
+    problem = hold_out(data.training, data.validation, law=paper(8), scores=[get_score("fit")]).of_family(8, paper(8))
     assert get_kernel("cpu").evaluate(problem, range(20))["scores"].max() == both.orders[1].best_fit
     text = both.text()
     assert "Violations in all" in text
@@ -47,3 +48,43 @@ def test_bad_orders(tmp_path):
             reproduce_paper(orders, folder=tmp_path / "x")
     with pytest.raises(InputError, match="at least 1 network"):
         reproduce_paper([5], networks=0, folder=tmp_path / "x")
+
+
+def test_an_interrupted_reproduction_is_resumed(tmp_path):
+    options = {"networks": 20, "fresh": 10, "data_seed": 0, "workers": 1}
+    whole = reproduce_paper([6, 8], **options, folder=tmp_path / "whole")
+
+    class Enough(Exception):
+        pass
+
+    def stop_at(count):
+        def look(progress):
+            if progress.done >= count:
+                raise Enough
+
+        return look
+
+    for count, stream in ((25, SEARCH), (15, VERIFICATION)):  # in the second family of each
+        with pytest.raises(Enough):
+            reproduce_paper([6, 8], **options, folder=tmp_path / "run", on_progress=_only(stream, stop_at(count)))
+        assert count <= len(RunFolder(tmp_path / "run").rows(stream)) < (40 if stream == SEARCH else 20)
+    resumed = reproduce_paper([6, 8], **options, folder=tmp_path / "run")
+    assert resumed.orders == whole.orders
+    for file in ("networks.csv", "table.txt"):
+        texts = [(tmp_path / name / file).read_text().replace(f"/{name}:", ":") for name in ("run", "whole")]
+        assert texts[0] == texts[1]
+
+
+def _only(stream, look):
+    """Look at the progress of the search (40 networks in all), or at that of the verification (20)."""
+    planned = 40 if stream == SEARCH else 20
+    return lambda progress: look(progress) if progress.planned == planned else None
+
+
+def test_more_fresh_networks_than_asked_for_all_count(tmp_path):
+    options = {"networks": 15, "data_seed": 0, "folder": tmp_path / "run"}
+    assert reproduce_paper([5], fresh=0, **options).orders[0].best_violations == 0
+    more = reproduce_paper([5], fresh=12, **options)
+    fewer = reproduce_paper([5], fresh=4, **options)
+    assert fewer == more, "what was drawn is not forgotten"
+    assert more.fresh == len(RunFolder(tmp_path / "run").fresh) == 12

@@ -57,6 +57,8 @@ class Candidates(ABC):
         The scores; the first one selects.
     code
         What computes them, for the records.
+    data
+        Digest of the data, where a run does not store them: whoever brings candidates must bring those of its plan.
     parallel
         Whether several threads of a process may score at once.
     batch
@@ -68,6 +70,7 @@ class Candidates(ABC):
     family: int
     measures: tuple[Score, ...]
     code: str
+    data: str | None = None
     parallel: bool = True
     batch: int | None = None
 

@@ -12,6 +12,7 @@ from echobound.draws import VERIFICATION
 from echobound.errors import InputError
 from echobound.report import write_page
 from echobound.runs import Progress, RunFolder
+from echobound.runs.drawn import require_candidates
 from echobound.runs.progress import TotalProgress
 from echobound.runs.verification import verification_of
 
@@ -65,10 +66,12 @@ def verify(
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
     folder, how = RunFolder(run), Computing(**settings) if computing is None else computing
-    _ = folder.plan  # says that this is no run folder, before anything is locked
+    # What can be refused is, before anything is locked.
+    if candidates is not None:
+        require_candidates(folder.plan, candidates)
+    drawn = folder.candidates(how.kernel) if candidates is None else candidates
     with folder.writing() as ledger, how.open_engine() as engine:
         direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
-        drawn = folder.candidates(how.kernel) if candidates is None else candidates
         total = len(folder.fresh) // len(drawn) + fresh
         progress = TotalProgress(on_progress, total * len(drawn), direction)
         for family in drawn:

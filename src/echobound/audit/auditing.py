@@ -16,8 +16,8 @@ from echobound.campaign import Computing, ComputingSettings
 from echobound.candidates import Candidates
 from echobound.data import Record
 from echobound.errors import InputError, RunError
-from echobound.plan import DescribedLaw
 from echobound.runs import Progress, RunFolder
+from echobound.runs.drawn import require_candidates
 from echobound.runs.faults import Faults
 
 __all__ = ["audit"]
@@ -86,7 +86,7 @@ def audit(
         raise RunError(f"{run} has no certificate.json yet: there is nothing to audit before its run is finished")
     chosen = secrets.randbits(48) if seed is None else seed
     plan = faults.attempt("plan.json", lambda: folder.plan)
-    stores_data = plan is None or not isinstance(plan.law[0], DescribedLaw)
+    stores_data = plan is None or folder.stores_data
     counts = (0, 0, 0)
     if stores_data:
         experiments = faults.attempt("data.npz", lambda: folder.experiments)
@@ -96,8 +96,12 @@ def audit(
         later = replay_test_data(folder)
         if data is not None and experiments is not None:
             check_originals(replace(experiments, test=(*experiments.test, *later)), data, faults)
+    elif data is not None:
+        faults.notes.append("the original records were not looked at, since this run stores no data to compare")
     if plan is not None:
-        faults.attempt("ledger.sqlite", lambda: (folder.search, folder.fresh))
+        if candidates is not None:  # other versions may well give the same scores: drawing again will tell
+            require_candidates(plan, candidates, but=["packages"])
+        rows = faults.attempt("ledger.sqlite", lambda: (folder.search, folder.fresh))
         faults.attempt("certificate.json", lambda: folder.certificate)
         drawn = candidates or faults.attempt("plan.json", lambda: _drawn(folder, how, stores_data))
         if drawn and faults.attempt("ledger.sqlite", lambda: folder.search) is not None:
@@ -105,11 +109,13 @@ def audit(
                 retraining = Retraining(folder, drawn, engine, batch, on_progress)
                 counts = retraining.check_rows(None if everything else sample, chosen)
                 retraining.check_models()
+        elif stores_data:
+            faults.notes.append("no network was trained again, since the plan, the data or the ledger cannot be used")
         else:
+            counts = (0, 0 if rows is None else sum(map(len, rows)), 0)
             faults.notes.append(
-                "no network was trained again, since the plan, the data or the ledger cannot be used"
-                if stores_data
-                else "nothing was drawn again: this run stores neither its data nor what it drew from; give both in Python"
+                "nothing was drawn again, since this run stores neither its data nor what it drew: whoever has both"
+                " fits the search again in Python and passes candidates=[search.candidates_]"
             )
     return Audit(
         folder.path, tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes), *counts, seed=chosen

@@ -73,7 +73,7 @@ class Audit:
             count = len(self.findings)
             return f"{count} finding{'s' * (count > 1)}: the certificate does not follow from this run as it is."
         return (
-            f"Nothing was found. Digests, plan, data, law, models and every bound fit together, and {self.retrained} of"
+            f"Nothing was found. All files of the run and every bound fit together, and {self.retrained} of"
             f" {self.claimed + self.others} networks were drawn and trained again."
         )
 

@@ -196,4 +196,5 @@ def _distance(ours: Any, theirs: Any) -> float:
 def _row(drawn: Candidates, row: Any) -> str:
     scores = [f"{s.name.upper()} {value:.10g}" for s, value in zip(drawn.measures, row["scores"], strict=True)]
     status = "diverged, " if row["status"] == Status.DIVERGED else ""
-    return f"{status}{', '.join(scores)} (order {row['order']}, ridge {row['ridge']:g})"
+    network = f" (order {row['order']}, ridge {row['ridge']:g})" if row["order"] else ""  # only networks have an order
+    return f"{status}{', '.join(scores)}{network}"

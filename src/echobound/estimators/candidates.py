@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,8 @@ from echobound.arrays import Rows
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
-from echobound.estimators.description import content_of, law_of
+from echobound.estimators.description import digest_of, law_of
 from echobound.estimators.random_states import with_states
-from echobound.files import digest
 from echobound.kernels.base import Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Fold, Segment
@@ -58,13 +57,15 @@ class EstimatorCandidates(Candidates):
         ``scorer(estimator, X, y)``, larger is better, and its name.
     training, held
         Rows to fit to and rows to score on: ``(X,)`` or ``(X, y)``.
-    seed, stream
-        They name a draw together with its index.
+    data
+        Digest of all rows.
+    seed
+        Together with its index, it names a draw.
     """
 
     code = "scikit-learn"
     family = 0
-    batch = 1  # a fit takes long, and what was fitted must not be lost with an interruption
+    batch = 1  # a fit may take long, and an interruption should lose none that is finished
 
     def __init__(
         self,
@@ -74,21 +75,13 @@ class EstimatorCandidates(Candidates):
         score: str,
         training: tuple[Any, ...],
         held: tuple[Any, ...],
+        data: str,
         seed: int,
-        stream: int = SEARCH,
     ) -> None:
         self.estimator, self.drawn, self.scorer = estimator, drawn, scorer
-        self.training, self.held = training, held
-        self.seed, self.stream = seed, stream
+        self.training, self.held, self.data = training, held, data
+        self.seed, self.stream = seed, SEARCH
         self.measures = (Score(score, max, "max"),)
-
-    @cached_property
-    def data(self) -> str:
-        """Digest of the data."""
-        return self._digest()
-
-    def _digest(self) -> str:
-        return digest([[content_of(part) for part in side] for side in (self.training, self.held)])
 
     def describe(self) -> Mapping[str, Any]:
         """Class, parameters and versions of the estimator."""
@@ -96,13 +89,14 @@ class EstimatorCandidates(Candidates):
 
     def on(self, stream: int) -> EstimatorCandidates:
         """The draws of another stream."""
-        more = (self.scorer, self.measures[0].name, self.training, self.held, self.seed, stream)
-        return EstimatorCandidates(self.estimator, self.drawn, *more)
+        other = copy.copy(self)  # the same estimator and rows, not copied
+        other.stream = stream
+        return other
 
     def make(self, index: int) -> Made:
         """One draw, fitted."""
         candidate = with_states(self.estimator, self.drawn, draw_key(self.seed, self.stream, 0, index))
-        with one_blas_thread():  # in another process there may be more
+        with one_blas_thread():  # the number of threads changes the last bits, and workers may have other defaults
             candidate.fit(*self.training)
             return Made(candidate, np.array([float(self.scorer(candidate, *self.held))]))
 
@@ -118,17 +112,17 @@ class EstimatorCandidates(Candidates):
         start, score, why = time.perf_counter(), np.nan, None
         try:
             score = self.make(index).scores[0]
-        except MemoryError:  # of this machine, at this moment: it says nothing about the draw
+        except MemoryError:  # it is about this machine at this moment, not about the draw
             raise
-        except Exception as error:  # whatever it is, the draw counts: leaving it out would change the law
+        except Exception as error:  # whatever went wrong, the draw counts: to leave it out would change the law
             why = str(error) or type(error).__name__
         ended = (Status.OK, score) if np.isfinite(score) else (Status.DIVERGED, -np.inf)
         row = (self.stream, 0, index, ended[0], 0, 0.0, ended[1], time.perf_counter() - start)
         return np.array([row], dtype=row_dtype(1)), why
 
     def require_reproducible(self, ledger: Ledger) -> None:
-        """Make the first draw twice, or once if the ledger has it: the result must be the same, and nothing else change."""
-        before, data = _global_state(), self._digest()
+        """Make the first draw twice, or once if the ledger has it: scores must agree, and nothing else may change."""
+        before, data = _global_state(), digest_of(self.training, self.held)
         first, _ = self._row(0)
         other, between = ledger.rows(indices=range(1)), _global_state()
         if not len(other):
@@ -136,13 +130,13 @@ class EstimatorCandidates(Candidates):
             # An estimator that seeds a global generator from its random state leaves it in the same state twice.
             if before != between != _global_state():
                 raise InputError(
-                    "this estimator draws from the global generator of NumPy or Python, not from its random_state alone:"
-                    " give a random_state to every part that takes one, such as a shuffling splitter"
+                    "this estimator draws from the global generator of NumPy or Python, not from its random_state"
+                    " alone: set random_state in every part that takes one, such as a shuffling splitter"
                 )
-        if self._digest() != data:
+        if digest_of(self.training, self.held) != data:
             raise InputError(
-                "this estimator changes the data in place, so that a draw would see what another left: let it copy them"
-                " (copy=True, copy_X=True)"
+                "this estimator changes the data in place, so that a draw would see what another draw left behind: let"
+                " it copy them (copy=True, copy_X=True)"
             )
         self.require_same(0, float(other["scores"][0, 0]), float(first["scores"][0, 0]))
         ledger.append(first, engine="threads", kernel=self.code, place=here())
@@ -158,11 +152,10 @@ class EstimatorCandidates(Candidates):
             )
 
     def packed(self) -> bytes:
-        """As bytes for another process; functions and classes may be defined anywhere."""
-        from joblib.externals import cloudpickle
+        """As bytes for another process; functions and classes may be defined anywhere, in a notebook too."""
+        import joblib
 
-        packed: bytes = cloudpickle.dumps(self)
-        return packed
+        return pickle.dumps(joblib.wrap_non_picklable_objects(self, keep_wrapper=False))
 
 
 def _global_state() -> bytes:

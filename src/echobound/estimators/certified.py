@@ -18,7 +18,7 @@ from echobound.campaign import Computing, run_search
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 from echobound.estimators.candidates import EstimatorCandidates, HeldOutRows
-from echobound.estimators.description import law_of, shown
+from echobound.estimators.description import digest_of, law_of, shown
 from echobound.estimators.experiments import seed_of
 from echobound.estimators.network_search import best_of, results_of
 from echobound.estimators.parameters import REQUIRED, plan_defaults, with_parameters
@@ -35,7 +35,7 @@ __all__ = ["CertifiedSearch"]
 
 
 def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Whether the estimator that is drawn, or the best draw, has a method."""
+    """Offer a method only where the best draw, or before `fit` the estimator, has it."""
 
     def found(search: Any) -> bool:
         best = getattr(search, "best_estimator_", None)
@@ -72,11 +72,11 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     scoring
         As in scikit-learn, larger is better; the estimator's own ``score`` if not given.
     validation
-        Part of the rows, from the end, that are held out: a fraction, or their number.
+        How many of the last rows are held out for scoring: a fraction, or their number.
     random_state
         Seed of the draws.
     n_jobs
-        Draws fitted at the same time, as in scikit-learn; no influence on the result beyond rounding.
+        Draws fitted at the same time, as in scikit-learn; it has no influence on the result beyond rounding.
     run
         Folder to record the search in; an interrupted one of the same plan is resumed. `RunFolder` opens it. It holds
         neither data nor estimator, since both may be anything: `verify` and `audit` take them as `candidates_`.
@@ -85,7 +85,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     best_estimator_
         The best draw, fitted on what was not held out; None if all draws failed. Its random states are used up: to fit
-        the same draw to other data take ``draw_estimator(estimator, seed, best_index_)``, not a clone.
+        the same draw to other data, use ``draw_estimator(estimator, seed, best_index_)``, not a clone.
     best_score_, best_index_
         Its score and its index.
     results_
@@ -93,7 +93,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     certificate_
         What is promised; ``certificate_.seed`` is the seed.
     candidates_
-        What was drawn, for `verify` and `audit` of the run.
+        What was drawn, for ``verify(run, candidates=[search.candidates_])`` and `audit`.
 
     Examples
     --------
@@ -118,14 +118,15 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"one score is needed to pick by, got scoring={self.scoring!r}")
         training, held = _parts(X, y, self.validation)
         seed, name = seed_of(self.random_state), "score" if self.scoring is None else _name(self.scoring)
-        draw_key(seed, SEARCH, 0, 0)  # a seed that cannot name a draw is refused: within a draw it would be a failure
+        draw_key(seed, SEARCH, 0, 0)  # refuses a bad seed here; within a draw, it would only count as a failed draw
         scorer = check_scoring(self.estimator, scoring=self.scoring)
-        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, seed)
+        data = digest_of(_given(X, y))  # of all rows: how they are split stands in the plan by itself
+        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, data, seed)
 
         # Everything is settled before the first draw.
         settings = {name: getattr(self, name) for name in SETTINGS}
         asked = Plan(law=law_of(self.estimator, drawn), scores=candidates.measures, committee=0, seed=seed, **settings)
-        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), candidates.data)
+        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data)
         plan = asked.settle(rows)
 
         with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
@@ -227,8 +228,11 @@ def _computing(n_jobs: int | None) -> Computing:
 
     workers = int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
-    if workers == 1 or backend.supports_sharedmem:
+    if workers == 1 or getattr(backend, "supports_sharedmem", False):  # threads, by joblib's own word
         return Computing(workers=workers)
+    if client := getattr(backend, "client", None):  # joblib's backend for Dask
+        return Computing(workers=workers, engine=client.get_executor())
+    # Not our own processes: joblib's start without running the user's script again, guarded or not.
     from joblib.externals.loky import get_reusable_executor
 
     return Computing(workers=workers, engine=get_reusable_executor(max_workers=workers))

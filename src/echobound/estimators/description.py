@@ -13,16 +13,16 @@ import numpy as np
 from echobound.files import digest
 from echobound.plan import DescribedLaw
 
-__all__ = ["content_of", "law_of", "shown"]
+__all__ = ["digest_of", "law_of", "shown"]
 
-NO_INFLUENCE = ("n_jobs", "verbose")  # by scikit-learn's conventions: a run may be resumed with others
-DEEPEST = 8
+NO_INFLUENCE = ("n_jobs", "verbose")  # by scikit-learn's conventions: a run may be resumed with other values
+DEEPEST = 8  # objects inside objects; deeper ones, or those that refer to themselves, are known by their class
 
 
 def law_of(estimator: Any, drawn: list[str]) -> DescribedLaw:
     """The law that draws of an estimator come from: its class, its parameters, which are drawn, and versions.
 
-    A run is not resumed with other versions.
+    Versions are part of it, since another version may make another model of the same random state.
 
     Examples
     --------
@@ -33,6 +33,7 @@ def law_of(estimator: Any, drawn: list[str]) -> DescribedLaw:
     return DescribedLaw(
         {
             "kind": "estimator",
+            "name": type(estimator).__name__,
             "estimator": described(estimator),
             "parameters": parameters_of(estimator),
             "drawn": list(drawn),
@@ -72,7 +73,7 @@ def described(value: Any, depth: int = 0) -> Any:
 
 
 def shown(value: Any) -> str:
-    """As Python shows it, but for the address in memory, which is another one in every process."""
+    """As Python shows it, without the address in memory, which differs from process to process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
@@ -98,6 +99,11 @@ def packages_of(estimator: Any) -> dict[str, str]:
         name: getattr(sys.modules.get(name), "__version__", None) for name in found | {"numpy", "scipy", "sklearn"}
     }
     return {name: str(version) for name, version in sorted(versions.items()) if version is not None}
+
+
+def digest_of(*sides: tuple[Any, ...]) -> str:
+    """SHA-256 over data of any kind, each side ``(X,)`` or ``(X, y)``."""
+    return digest([[content_of(part) for part in side] for side in sides])
 
 
 def content_of(data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows, labels and random states of scikit-learn as experiments and seeds of ours."""
+"""scikit-learn's rows, labels and random states as records and seeds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def runs_of(groups: ArrayLike | None, length: int) -> list[tuple[int, int]]:
     starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
     if len(starts) > len(np.unique(labels)):
         raise InputError(
-            "rows of one experiment must follow each other: a label of groups comes back later, so sort them"
+            "rows of one experiment must follow each other, but a label in groups comes back later: sort the rows by it"
         )
     return list(zip(starts.tolist(), [*starts[1:].tolist(), length], strict=True))
 
@@ -52,13 +52,13 @@ def washout_of(washout: int | None, records: Sequence[Record]) -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a random state of scikit-learn stands for: all 64 bits that a seed of ours may have."""
+    """The seed that a scikit-learn random state stands for; from a generator, all 64 bits that a seed may have."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**64, dtype=np.uint64))
 
 
 def in_time_order(tags: Any) -> Any:
-    """Say that rows are a time series: independent ones, as scikit-learn's checks draw them, cannot be predicted."""
+    """Tell scikit-learn that rows are a time series: its checks draw independent rows, which cannot be predicted."""
     tags.regressor_tags.poor_score = True
     return tags

@@ -1,4 +1,4 @@
-"""Parameters of the searches, made from the fields of `Plan`: a new setting is a parameter of both."""
+"""Parameters of the searches, made from the fields of `Plan`: a new setting becomes a parameter of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUIRED = inspect.Parameter.empty
 
 
 def plan_defaults(*without: str) -> dict[str, Any]:
-    """Fields of `Plan` with their defaults, but for some.
+    """The fields of `Plan` with their defaults, except some.
 
     Examples
     --------
@@ -26,7 +26,9 @@ def plan_defaults(*without: str) -> dict[str, Any]:
 
 
 def with_parameters(first: str, default: Any, parameters: Mapping[str, Any]) -> Any:
-    """Give a class an ``__init__`` as scikit-learn wants it: each parameter is kept under its name, and nothing else.
+    """Give a class an ``__init__`` as scikit-learn wants it: it stores each parameter under its name, and does no more.
+
+    scikit-learn reads the parameters from the signature, for `get_params`, `clone` and its checks.
 
     Parameters
     ----------

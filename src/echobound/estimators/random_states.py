@@ -59,8 +59,8 @@ def _words(key: NDArray[np.uint64], region: int) -> Philox:
 def drawn_parameters(estimator: Any) -> list[str]:
     """Names of the parameters that are drawn, after refusing what would make draws depend on each other.
 
-    Draws are clones. So whatever a clone leaves behind cannot pass from one draw to the next; what remains is refused
-    here, as far as parameters show it.
+    Draws are clones, and what a clone does not take over cannot pass from one draw to the next. What a clone does take
+    over is refused here, as far as parameters show it.
 
     Examples
     --------
@@ -76,10 +76,10 @@ def drawn_parameters(estimator: Any) -> list[str]:
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in ("get_params", "fit")):
         raise InputError(f"an estimator with get_params and fit is needed, got {estimator!r}"[:200])
     what, parameters = type(estimator).__name__, estimator.get_params(deep=True)
-    # A text stands where scikit-learn has a parameter no more: "deprecated".
+    # scikit-learn keeps a parameter that it has removed for a while, with the text "deprecated" as its value.
     names = sorted(n for n, value in parameters.items() if _last(n) == "random_state" and not isinstance(value, str))
     if not names:
-        raise InputError(f"{what} has no parameter random_state, at no depth: there is nothing to draw")
+        raise InputError(f"{what} has no parameter random_state at any depth: there is nothing to draw")
     for name, value in sorted(parameters.items()):
         if why := _refusal(_last(name), value):
             raise InputError(f"{what} has {name}={value!r:.80}, {why}")
@@ -87,7 +87,7 @@ def drawn_parameters(estimator: Any) -> list[str]:
         if hasattr(part, "get_params") and not isinstance(part, type) and _keeps_state(part):
             raise InputError(
                 f"{name} keeps what was fitted when it is cloned, as a frozen estimator does, so that draws would share"
-                " it: give the estimator itself, not fitted"
+                " it: give the estimator itself, unfitted"
             )
     return names
 
@@ -102,11 +102,11 @@ def _refusal(name: str, value: Any) -> str | None:
         unset = value is None or isinstance(value, str)
         return None if unset else "so that all draws would share it: set it to None, it is drawn"
     if name == "warm_start" and value:
-        return "so that a fit may begin where another ended: draws must not know of each other, set it to False"
+        return "so that a fit may start where another ended: draws must not depend on each other, set it to False"
     if name == "memory" and (isinstance(value, str | Path) or hasattr(value, "cache")):
-        return "a cache, which brings results of one draw to another: leave it None"
+        return "a cache, which passes results from one draw to the next: leave it None"
     if isinstance(value, RandomState | Generator | BitGenerator | SeedSequence):
-        return "randomness that all draws would share: leave it out, what is called random_state is drawn"
+        return "randomness that all draws would share: leave it out, only parameters named random_state are drawn"
     if isinstance(value, Iterator):
         return "which is used up by the first draw: give a list"
     return None

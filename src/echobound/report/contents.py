@@ -113,8 +113,8 @@ class RunContents:
 
     @cached_property
     def responses(self) -> list[Response]:
-        """Model and committee on validation and, where there are any, test data; nothing if all networks diverged."""
-        if self.certificate.winner is None:
+        """Model and committee on validation and, where there are any, test data; nothing where no model is stored."""
+        if not self.folder.models:
             return []
         data = self.folder.experiments
         held_out = self._blocks() if self.plan.blocks is not None else self._records("validation", data.validation)
@@ -214,7 +214,7 @@ class RunContents:
 
     def label(self, score: Score) -> str:
         """A score with its unit; RMSE has that of the outputs if they share one."""
-        units = set(self.folder.experiments.training[0].output_units)
+        units = set(self.folder.experiments.training[0].output_units) if self.folder.stores_data else set()
         unit = score.unit or (units.pop() if score.name == "rmse" and len(units) == 1 else "")
         return labelled(score.name.upper(), unit)
 

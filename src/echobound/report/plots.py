@@ -96,7 +96,7 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
         kept[thinned(heights[:, None], MOST_NETWORKS)] = True
         tips = [
             ("network", "@index"),
-            ("states", "@order"),
+            *([("states", "@order")] if orders.any() else []),  # only networks have an order
             *((n.upper(), f"@s{j}{{%.6g}}") for j, n in enumerate(names)),
         ]
         drawn = []

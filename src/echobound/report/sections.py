@@ -119,7 +119,7 @@ def _thin_outputs(response: Response, title: str) -> Figure:
 def committee(run: RunContents) -> Section | None:
     """The median of the best networks, and that it is not covered."""
     several = run.folder.committee
-    if several is None or not run.responses:
+    if several is None or not run.folder.models:
         return None
     return Section(
         "committee",
@@ -291,7 +291,7 @@ def learning(run: RunContents) -> Section | None:
 
 def model(run: RunContents) -> Section | None:
     """The model card."""
-    if run.certificate.winner is None:
+    if not run.folder.models:
         return None
     network = run.folder.model
     return Section(
@@ -341,7 +341,9 @@ def origin(run: RunContents) -> Section:
             else [run.plan.law[0].name],
             "digests": {part: value for part, value in run.certificate.digests.items() if value},
             "provenance": run.certificate.provenance,
-            "command": again(run),
+            # What was drawn by a law of another kind is not in the folder, and no command can draw it again.
+            "command": again(run) if run.folder.stores_data else None,
+            "described": {} if run.folder.stores_data else run.plan.law[0].to_dict(),
         },
     )
 

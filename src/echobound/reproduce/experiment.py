@@ -113,7 +113,7 @@ def reproduce_paper(
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Unpack[ComputingSettings],
 ) -> Reproduction:
-    """Run the experiment and write table, scores and figures to a run folder.
+    """Run the experiment and write table, scores and figures to a run folder; one that was interrupted is resumed.
 
     The orders are the families of one certified search. A family is numbered by its order, so that its networks are the
     same whatever the other orders are.
@@ -138,17 +138,19 @@ def reproduce_paper(
     )
     path = identify(data.training, data.validation, plan=plan, computing=how, run=folder, on_progress=on_progress).run
     assert path is not None
-    done = len(RunFolder(path).fresh) // len(orders)
+    done = len(RunFolder(path).fresh) // len(orders)  # of an earlier reproduction in the same folder
     verify(path, max(fresh - done, 0), computing=how, on_progress=on_progress)
     run = RunFolder(path)
     search, tests = (dict(zip(orders, by_family(run.plan, rows), strict=True)) for rows in (run.search, run.fresh))
     outcome = Reproduction(
         folder=path,
         networks=networks,
-        fresh=fresh,
+        fresh=max(fresh, done),
         seed=seed,
         data_seed=data.seed,
-        data_choice="chosen on the data alone, by no network: " + RULE if data_seed is None else "as given",
+        data_choice="chosen by the data alone, before any network was drawn: " + RULE
+        if data_seed is None
+        else "as given",
         noise_limit=data.limit,
         orders=tuple(_result(n, search[n], tests[n]) for n in orders),
     )

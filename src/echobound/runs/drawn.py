@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from echobound.candidates import Candidates, Networks
 from echobound.data.experiments import Experiments
-from echobound.errors import RunError
+from echobound.errors import InputError, RunError
+from echobound.files import jsonable
 from echobound.kernels import Kernel, get_kernel
 from echobound.kernels.problem import Problem
 from echobound.network import ReservoirLaw
 from echobound.plan import SettledPlan
 
-__all__ = ["candidates_of"]
+__all__ = ["candidates_of", "require_candidates"]
 
 
 def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
@@ -40,7 +43,31 @@ def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Ker
             found.append(law.candidates(plan, experiments, family))
         else:
             raise RunError(
-                f"this run drew candidates of the kind {law.name!r}, and neither they nor their data are stored: draw"
-                " again in Python, where they are at hand, and pass them as candidates"
+                f"this run stores neither its data nor what it drew ({law.name}), so that nothing can be drawn again"
+                " from the folder: fit the search again in Python, and pass candidates=[search.candidates_]"
             )
     return tuple(found)
+
+
+def require_candidates(plan: SettledPlan, candidates: Sequence[Candidates], *, but: Sequence[str] = ()) -> None:
+    """Refuse candidates from elsewhere that are not those of a plan.
+
+    Parameters
+    ----------
+    plan, candidates
+        What was planned, and what is to be drawn.
+    but
+        Parts of the law that may differ.
+    """
+    differs = [] if [c.family for c in candidates] == [f.number for f in plan.families] else ["families"]
+    for one, family in zip(candidates, plan.families, strict=False):
+        ours, theirs = jsonable(one.describe()), jsonable(family.law.to_dict())
+        differs += [name for name in {**theirs, **ours} if ours.get(name) != theirs.get(name) and name not in but]
+        facts = {"seed": (one.seed, plan.seed), "scores": (tuple(s.name for s in one.measures), plan.scores)}
+        facts["data"] = one.data or plan.data, plan.data
+        differs += [name for name, (given, planned) in facts.items() if given != planned]
+    if differs:
+        raise InputError(
+            f"these candidates are not those of the run (other {', '.join(dict.fromkeys(differs))}): give the"
+            " candidates_ of the search that made it, or of one with the same options and data"
+        )

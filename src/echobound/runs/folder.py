@@ -122,7 +122,7 @@ class RunFolder:
         """
         folder = cls("" if path is None else str(path).replace("{plan}", plan.digest[:8]))
         folder.stored = path is not None
-        if folder.stored and not isinstance(plan.law[0], DescribedLaw):
+        if folder.stored and experiments is not None:
             _require_registered(plan.measures)
         if folder.has("plan.json"):
             folder._require_same_plan(plan)
@@ -145,6 +145,10 @@ class RunFolder:
         ours, theirs = plan.to_dict(), self.plan.to_dict()
         names = [name for name in {**ours, **theirs} if name not in ("digest", "rule")]
         differs = [name for name in names if jsonable(ours.get(name)) != jsonable(theirs.get(name))]
+        if "law" in differs and not self.stores_data:  # an estimator may differ in one parameter among many
+            law, old = jsonable(ours["law"]), jsonable(theirs["law"])
+            parts = ", ".join(part for part in {**old, **law} if law.get(part) != old.get(part))
+            differs[differs.index("law")] = f"law ({parts})"
         if "data" in differs and set(differs) <= {"data", "folds"}:  # folds follow from the length of the data
             raise RunError(
                 f"the data have changed since the plan of {self.path} was recorded (digest {theirs['data'][:8]}, now"
@@ -238,10 +242,15 @@ class RunFolder:
         except InputError as error:
             raise DamagedFile(self.path / "plan.json", "content", str(error)) from None
 
+    @property
+    def stores_data(self) -> bool:
+        """Whether data and models are in the folder; any estimator's are not, since they may be anything."""
+        return not isinstance(self.plan.law[0], DescribedLaw)
+
     @_part("data.npz")
     def experiments(self) -> Experiments:
         """The records as used, after checking that they are those of the plan."""
-        if isinstance(self.plan.law[0], DescribedLaw):
+        if not self.stores_data:
             raise RunError(f"{self.path} does not hold its data: only what was drawn and what it scored is stored")
         experiments = Experiments.load(self.path / "data.npz")
         why = "data.npz does not hold the data of this plan"
@@ -261,9 +270,8 @@ class RunFolder:
 
     def candidates(self, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
         """What was drawn, of each family, on the stream of the search; made again from plan and data."""
-        if isinstance(self.plan.law[0], DescribedLaw):
-            return candidates_of(self.plan, Experiments((), ()))  # says what cannot be redone
-        return candidates_of(self.plan, self.experiments, kernel)
+        # Without its data, this says what cannot be redone.
+        return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
 
     @_part("ledger.sqlite")
     def _rows(self) -> dict[int, Rows]:
@@ -403,7 +411,7 @@ class RunFolder:
         if not self.complete:
             return None
         digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)}
-        if not isinstance(plan.law[0], DescribedLaw):
+        if self.stores_data:
             experiments = self.faults.attempt("data.npz", lambda: self.experiments)
             digests["data"] = plan.data if experiments is None else experiments.digest
             digests |= self._model_digests()
