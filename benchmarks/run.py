@@ -284,7 +284,7 @@ def report(results: dict) -> str:
             ),
             "",
             "The roofline is the Gram matrix at the rate of dsyrk alone, plus loading every weight and state once per",
-            "step at the bandwidth measured for a working set of that size; tanh, Cholesky and all else count as overhead.",
+            "step at the bandwidth measured for a working set of that size; tanh, Cholesky and the rest are overhead.",
             limit(results["speed"][-1]),
             "",
         ]
