@@ -216,8 +216,8 @@ def summary(results: dict, cases) -> str:
     return (
         f"{sum(b <= 1 for b in behind)} of {len(chosen)} networks come within 1 point of retraining or exceed it"
         f" (largest shortfall: {max(behind):.2f} points); compared with the network as trained they gain"
-        f" {min(gains):.1f} to {max(gains):.1f} points (median {np.median(gains):.1f}). In free run, {gone} of the adapted"
-        f" and {lost} of the retrained networks diverge (FIT below 0)."
+        f" {min(gains):.1f} to {max(gains):.1f} points (median {np.median(gains):.1f}). In free run, {gone} of the"
+        f" adapted and {lost} of the retrained networks diverge (FIT below 0)."
     )
 
 
