@@ -52,7 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def python_pages() -> dict[str, str]:
-    """A page for each module with its public names, in source order; a name is documented on the first page that has it."""
+    """A page for each module with its public names, in source order; each is documented on the first that has it."""
     pages: dict[str, str] = {}
     home: dict[str, str] = {}
     for page, (title, module, intro) in PYTHON.items():

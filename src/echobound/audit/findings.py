@@ -28,9 +28,8 @@ class Audit:
         Networks that differ no more than rounding makes them differ, a sentence each. This is no tampering.
     notes
         What an auditor should know besides.
-    claimed, others, retrained
-        Networks that carry a claim, all others, and how many were trained again: those that carry one, and a sample
-        of the others.
+    claimed, others
+        Networks that carry a claim, which are all trained again, and all others.
     sampled
         How many of the others were trained again.
     seed
