@@ -60,7 +60,7 @@ def rows_so_far(run):
 
 
 def kill_until(kills, seed, engine, folder):
-    """Kill campaigns at random moments and go on with them, until so many kills have hit."""
+    """Kill campaigns at random moments and resume them, until so many kills have hit."""
     chance, run = random.Random(seed), folder / "run"
     uninterrupted = campaign(folder / "uninterrupted")
     found = {"kills": 0, "finished": 0, "lost": 0, "changed": 0, "identical": True, "moments": []}

@@ -23,14 +23,13 @@ from echobound.identify import identify
 from echobound.kernels import get_kernel
 from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, LeastSquares, ReservoirLaw, paper
-from echobound.plan.plan import Plan
+from echobound.plan import SettledPlan
 from echobound.plants import ph_experiment
 from echobound.runs.derivation import certificate_of
 from echobound.runs.folder import RunFolder
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.opening import generalisation_of
 from echobound.scenario import Generalisation
-from echobound.scores import get_score
 from echobound.typed import digest_of as certificate_digest
 from echobound.verify import verify
 
@@ -88,7 +87,7 @@ def remake(run, *, force=False, **changes):
     content = {**read_json(run / "plan.json"), **changes, "data": Experiments.load(run / "data.npz").digest}
     del content["digest"]
     write_json(run / "plan.json", {**content, "digest": digest(jsonable(content))})
-    plan = Plan.from_dict(read_json(run / "plan.json"))
+    plan = SettledPlan.from_dict(read_json(run / "plan.json"))
     sql(run, ("UPDATE about SET value = ? WHERE name = 'plan'", (plan.digest,)))
     sql(run, ("UPDATE about SET value = ? WHERE name = 'scores'", ("\n".join(plan.scores),)))
     with Ledger(run / "ledger.sqlite", plan.digest, plan.scores, write=False) as ledger:
@@ -101,7 +100,7 @@ def remake(run, *, force=False, **changes):
         named = {name: content[name] for name in ("epsilon", "beta", "bound", "networks")}
         sign(run, **named, digests=digests)
         return
-    made = certificate_of(plan, rows, [get_score(name) for name in plan.scores], digests=digests)
+    made = certificate_of(plan, rows, digests=digests)
     write_json(run / "certificate.json", made.to_dict())
 
 
@@ -351,7 +350,7 @@ def verification_of_more_words(run):
 
 
 def other_model(run):
-    problem = RunFolder(run).problems[0]
+    problem = RunFolder(run).candidates()[0].problem
     train_network(get_kernel("cpu"), problem, best(run, 5))[0].save(run / "model.npz")
     remake(run)
 
@@ -397,7 +396,7 @@ def members_swapped(run):
 
 def member_replaced(run):
     members = Committee.load(run / "committee.npz").members
-    fifth = train_network(get_kernel("cpu"), RunFolder(run).problems[0], best(run, 4))[0]
+    fifth = train_network(get_kernel("cpu"), RunFolder(run).candidates()[0].problem, best(run, 4))[0]
     Committee((*members[:-1], fifth)).save(run / "committee.npz")
     remake(run)
 
@@ -817,7 +816,7 @@ def test_honest_runs_pass(tmp_path, seed, records, no_pages):
     identify(*records, **options, workers=1 + seed % 2, run=run, kernel=("cpu", "reference")[seed % 4 == 0])
     outcomes = [
         audit(run, workers=1),
-        audit(run, workers=2, block=3),
+        audit(run, workers=2, batch=3),
         audit(run, everything=True),
         audit(run, sample=5, kernel="reference"),
     ]

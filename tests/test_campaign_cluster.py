@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from test_campaign_engine import same
+from campaigns import campaign, same
 from test_cli import echobound, refused
 
-from echobound.campaign.dispatch import run_campaign
 from echobound.campaign.engines import get_engine
 from echobound.campaign.engines.cluster import Dask
 from echobound.errors import RunError
-from echobound.kernels import get_kernel, hold_out
+from echobound.kernels import hold_out
 from echobound.network import broad
 from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
@@ -34,7 +33,7 @@ def problem(ph_records):
 @pytest.fixture(scope="module")
 def expected(problem):
     with Ledger(None, "p", NAMES) as ledger:
-        return run_campaign(get_kernel("cpu"), problem, range(COUNT), ledger)
+        return campaign(problem, range(COUNT), ledger)
 
 
 class Cluster:
@@ -125,12 +124,12 @@ def test_two_of_three_workers_killed_during_the_run(cluster, problem, expected):
             if doomed and event.done >= COUNT // 4 * (3 - len(doomed)):
                 os.kill(doomed.pop().pid, signal.SIGKILL)
 
-        rows = run_campaign(get_kernel("cpu"), problem, range(COUNT), ledger, engine=engine, block=4, on_progress=kill)
+        rows = campaign(problem, range(COUNT), ledger, engine=engine, batch=4, on_progress=kill)
         [origin] = ledger.origins()
     assert not doomed
     assert alive.poll() is None
     assert same(rows, expected)
-    assert max(ahead) <= 6, "two blocks for each worker"
+    assert max(ahead) <= 6, "two batches for each worker"
     assert (origin["engine"], origin["networks"]) == ("dask", COUNT)
     assert set(listening(cluster)) == {"0100007F"}, "127.0.0.1, nothing else"
 
@@ -151,9 +150,7 @@ def test_data_that_went_with_the_last_worker_are_sent_again(cluster, problem, ex
                     process.wait()
                 cluster.workers(1)
 
-        rows = run_campaign(
-            get_kernel("cpu"), problem, range(COUNT), ledger, engine=engine, block=8, on_progress=replace
-        )
+        rows = campaign(problem, range(COUNT), ledger, engine=engine, batch=8, on_progress=replace)
     assert len(killed) == 1
     assert len(sent) >= 2, "once at the start, and once more"
     assert same(rows, expected)
@@ -184,7 +181,7 @@ def test_a_worker_with_another_numpy_is_refused_with_both_versions(cluster, prob
 
 
 @pytest.mark.slow
-def test_the_scheduler_is_lost_and_another_engine_goes_on(problem, expected, tmp_path):
+def test_the_scheduler_is_lost_and_another_engine_resumes(problem, expected, tmp_path):
     cluster = Cluster(tmp_path)
     try:
         cluster.workers(1)
@@ -195,14 +192,12 @@ def test_the_scheduler_is_lost_and_another_engine_goes_on(problem, expected, tmp
                 cluster.scheduler.kill()
 
         with Ledger(path, "p", NAMES) as ledger, Dask(cluster.address) as engine:
-            with pytest.raises(
-                RunError, match=r"scheduler at tcp://127\.0\.0\.1:\d+ is lost: the rows before are safe"
-            ):
-                run_campaign(get_kernel("cpu"), problem, range(COUNT), ledger, engine=engine, block=8, on_progress=kill)
+            with pytest.raises(RunError, match=r"scheduler at tcp://127\.0\.0\.1:\d+ is lost: finished rows are safe"):
+                campaign(problem, range(COUNT), ledger, engine=engine, batch=8, on_progress=kill)
             kept = len(ledger.rows())
         assert 0 < kept < COUNT
         with Ledger(path, "p", NAMES) as ledger:
-            rows = run_campaign(get_kernel("cpu"), problem, range(COUNT), ledger, engine="threads")
+            rows = campaign(problem, range(COUNT), ledger, engine="threads")
             assert [origin["engine"] for origin in ledger.origins()] == ["dask", "threads"]
         assert same(rows, expected)
     finally:
@@ -211,13 +206,13 @@ def test_the_scheduler_is_lost_and_another_engine_goes_on(problem, expected, tmp
 
 def test_no_scheduler_and_no_workers(tmp_path):
     with pytest.raises(RunError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*dask scheduler"):
-        Dask("tcp://127.0.0.1:9", patience=0.5)
+        Dask("tcp://127.0.0.1:9", timeout=0.5)
     with pytest.raises(RunError, match="no Dask scheduler answers at nonsense"):
-        Dask("nonsense", patience=0.5)
+        Dask("nonsense", timeout=0.5)
     cluster = Cluster(tmp_path)
     try:
         with pytest.raises(RunError, match=r"has no workers: nothing was drawn; start some with 'dask worker tcp://"):
-            Dask(cluster.address, patience=0.5)
+            Dask(cluster.address, timeout=0.5)
     finally:
         cluster.close()
 
@@ -234,5 +229,5 @@ def test_dask_on_the_command_line(cluster, tmp_path):
     assert threads["digest"] == dask["digest"]
     assert [origin["engine"] for origin in dask["provenance"]["ran"]] == ["dask"]
     line = refused("identify", "d.csv", *options, "--scheduler", cluster.address, "--run", "three", cwd=tmp_path)
-    assert "take the engine 'dask'" in line
+    assert "use the engine 'dask'" in line
     assert not (tmp_path / "three").exists()

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from campaigns import campaign, same
 
-from echobound.campaign.dispatch import run_campaign
+from echobound.campaign import Computing, evaluate_draws
+from echobound.candidates import Networks
 from echobound.errors import InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import broad
@@ -17,23 +19,19 @@ def problem(ph_records):
 
 def table(problem, count, **options):
     with Ledger(None, "p", ["fit", "rmse"]) as ledger:
-        return run_campaign(get_kernel("cpu"), problem, range(count), ledger, **options)
+        return campaign(problem, range(count), ledger, **options)
 
 
-def same(one, other):
-    return all((one[name] == other[name]).all() for name in one.dtype.names if name != "seconds")
-
-
-def test_rows_are_the_same_for_any_workers_and_blocks(problem):
-    expected = table(problem, 70, workers=1, block=64)
+def test_rows_are_the_same_for_any_workers_and_batches(problem):
+    expected = table(problem, 70, workers=1, batch=64)
     assert expected["index"].tolist() == list(range(70))
     for workers in (1, 2, 3):
-        for block in (1, 7, 64):
-            assert same(table(problem, 70, workers=workers, block=block), expected), (workers, block)
+        for batch in (1, 7, 64):
+            assert same(table(problem, 70, workers=workers, batch=batch), expected), (workers, batch)
     assert same(table(problem, 70), expected)
 
 
-def test_an_interrupted_campaign_goes_on(problem):
+def test_an_interrupted_campaign_is_resumed(problem):
     class Interrupted(Exception):
         pass
 
@@ -43,11 +41,11 @@ def test_an_interrupted_campaign_goes_on(problem):
 
     with Ledger(None, "p", ["fit", "rmse"]) as ledger:
         with pytest.raises(Interrupted):
-            run_campaign(get_kernel("cpu"), problem, range(30), ledger, workers=2, block=2, on_progress=stop)
+            campaign(problem, range(30), ledger, workers=2, batch=2, on_progress=stop)
         kept = len(ledger.rows())
         assert 5 <= kept < 30
         seen = []
-        rows = run_campaign(get_kernel("cpu"), problem, range(30), ledger, workers=2, block=2, on_progress=seen.append)
+        rows = campaign(problem, range(30), ledger, workers=2, batch=2, on_progress=seen.append)
     assert same(rows, table(problem, 30))
     assert seen[0].done == kept
     assert seen[-1].fresh == 30 - kept
@@ -55,7 +53,7 @@ def test_an_interrupted_campaign_goes_on(problem):
 
 def test_progress_tells_best_worst_and_how_long(problem):
     seen: list[Progress] = []
-    rows = table(problem, 20, block=5, workers=1, on_progress=seen.append)
+    rows = table(problem, 20, batch=5, workers=1, on_progress=seen.append)
     assert [event.done for event in seen] == [0, 5, 10, 15, 20]
     assert seen[0].best is None
     assert seen[0].remaining is None
@@ -68,13 +66,13 @@ def test_progress_tells_best_worst_and_how_long(problem):
 
 def test_a_part_of_the_indices_only(problem):
     with Ledger(None, "p", ["fit", "rmse"]) as ledger:
-        first = run_campaign(get_kernel("cpu"), problem, range(10), ledger)
-        more = run_campaign(get_kernel("cpu"), problem, range(4, 15), ledger)
+        first = campaign(problem, range(10), ledger)
+        more = campaign(problem, range(4, 15), ledger)
     assert more["index"].tolist() == list(range(4, 15))
     assert same(more[:6], first[4:])
 
 
-def test_submitted_blocks_are_bounded(problem):
+def test_submitted_batches_are_bounded(problem):
     started = []
 
     class Fast:
@@ -91,9 +89,9 @@ def test_submitted_blocks_are_bounded(problem):
             ahead.append(len(started) - len(ahead))
 
     with Counting(None, "p", ["fit", "rmse"]) as ledger:
-        run_campaign(Fast(), problem, range(500), ledger, workers=2, block=1)
+        campaign(problem, range(500), ledger, kernel=Fast(), workers=2, batch=1)
     assert len(ahead) == 500
-    assert max(ahead) <= 8, "no more than a few blocks are ahead of the ledger"
+    assert max(ahead) <= 8, "no more than a few batches are ahead of the ledger"
 
 
 def test_errors_in_a_worker_are_raised(problem):
@@ -104,10 +102,10 @@ def test_errors_in_a_worker_are_raised(problem):
             raise ZeroDivisionError("in the worker")
 
     with Ledger(None, "p", ["fit", "rmse"]) as ledger, pytest.raises(ZeroDivisionError):
-        run_campaign(Broken(), problem, range(5), ledger)
+        campaign(problem, range(5), ledger, kernel=Broken())
 
 
-@pytest.mark.parametrize("bad", [{"workers": 0}, {"block": 0}])
+@pytest.mark.parametrize("bad", [{"workers": 0}, {"batch": 0}])
 def test_bad_numbers(problem, bad):
     with pytest.raises(InputError, match="at least 1"):
         table(problem, 3, **bad)
@@ -117,6 +115,18 @@ def test_best_and_worst_of_a_score_to_minimise(ph_records):
     problem = hold_out(*ph_records, law=broad(order=12), scores=[get_score("rmse")], washout=60)
     seen = []
     with Ledger(None, "p", ["rmse"]) as ledger:
-        rows = run_campaign(get_kernel("cpu"), problem, range(6), ledger, on_progress=seen.append)
+        rows = campaign(problem, range(6), ledger, on_progress=seen.append)
     assert seen[-1].best == rows["scores"].min() < seen[-1].worst == rows["scores"].max()
     assert np.isfinite(seen[-1].worst)
+
+
+def test_draws_without_a_ledger(problem):
+    """What an audit does: any indices, and rows in their order."""
+    networks, indices, seen = Networks(get_kernel("cpu"), problem), [17, 3, 4, 60, 9], []
+    expected = table(problem, 61)
+    with Computing(workers=2).open_engine() as engine:
+        rows = evaluate_draws(networks, indices, engine, batch=2, on_progress=seen.append)
+        assert len(evaluate_draws(networks, [], engine)) == 0
+    assert rows["index"].tolist() == sorted(indices)
+    assert same(rows, expected[sorted(indices)])
+    assert (seen[-1].done, seen[-1].planned, seen[-1].best) == (5, 5, rows["scores"][:, 0].max())

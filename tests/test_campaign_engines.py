@@ -1,4 +1,4 @@
-"""One contract for all engines: the same rows, bounded blocks, lost workers replaced, what cannot travel refused."""
+"""One contract for all engines: the same rows, bounded batches, lost workers replaced, what cannot travel refused."""
 
 import dataclasses
 import os
@@ -11,10 +11,12 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from test_campaign_engine import same
+from campaigns import campaign, same
 
-from echobound.campaign.dispatch import run_campaign
-from echobound.campaign.engines import AnyExecutor, Engine, Job, Processes, Report, Threads, get_engine, opened
+from echobound.campaign import Computing
+from echobound.campaign.engines import AnyExecutor, Engine, Processes, Report, Threads, get_engine
+from echobound.campaign.engines.base import evaluate
+from echobound.candidates import Networks
 from echobound.errors import InputError, MissingExtra, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
@@ -38,7 +40,7 @@ def expected(problem):
 
 def table(problem, engine, count=60, **options):
     with Ledger(None, "p", NAMES) as ledger:
-        return run_campaign(get_kernel("cpu"), problem, range(count), ledger, engine=engine, **options)
+        return campaign(problem, range(count), ledger, engine=engine, **options)
 
 
 def executors():
@@ -67,8 +69,10 @@ def test_an_engine_serves_several_campaigns(problem, expected):
         assert same(table(problem, engine), expected)
         other = problem.on(stream=1)
         assert same(table(other, engine), table(other, "threads"))
-    with Threads(1) as lent, opened(lent) as crew:
-        assert crew is lent
+    with Threads(1) as lent:
+        with Computing(engine=lent).open_engine() as engine:
+            assert engine is lent
+        assert same(table(problem, lent), expected), "whoever lent it closes it"
 
 
 def test_a_process_that_is_lost_is_replaced(problem, expected):
@@ -81,7 +85,7 @@ def test_a_process_that_is_lost_is_replaced(problem, expected):
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-        assert same(table(problem, engine, block=3, on_progress=kill), expected)
+        assert same(table(problem, engine, batch=3, on_progress=kill), expected)
     assert len(killed) == 2
 
 
@@ -94,9 +98,9 @@ class Deadly:
         os._exit(1)
 
 
-def test_a_block_that_kills_every_worker_ends_the_campaign(problem):
-    with Ledger(None, "p", NAMES) as ledger, pytest.raises(RunError, match=r"networks 0 to 1 was lost .* 4 times"):
-        run_campaign(Deadly(), problem, range(2), ledger, engine="processes", workers=1, block=2)
+def test_a_batch_that_kills_every_worker_ends_the_campaign(problem):
+    with Ledger(None, "p", NAMES) as ledger, pytest.raises(RunError, match=r"draws 0 to 1 was lost .* 4 times"):
+        campaign(problem, range(2), ledger, kernel=Deadly(), engine="processes", workers=1, batch=2)
 
 
 def test_a_broken_executor_of_the_users_is_said(problem):
@@ -104,7 +108,7 @@ def test_a_broken_executor_of_the_users_is_said(problem):
         def submit(self, *_):
             raise BrokenExecutor("the nodes are gone")
 
-    with pytest.raises(RunError, match=r"executor Broken is broken \(the nodes are gone\): the rows before are safe"):
+    with pytest.raises(RunError, match=r"executor Broken is broken \(the nodes are gone\): finished rows are safe"):
         table(problem, Broken(1))
 
 
@@ -121,7 +125,7 @@ def test_data_are_unpacked_once_in_a_worker(problem, expected, monkeypatch):
     monkeypatch.setattr(module, "_unpacked", module._Unpacked())
     monkeypatch.setattr(module.pickle, "loads", lambda content: unpacked.append(1) or real(content))
     with ThreadPoolExecutor(2) as pool:
-        assert same(table(problem, pool, block=2), expected)
+        assert same(table(problem, pool, batch=2), expected)
     assert len(unpacked) == 1
 
 
@@ -170,9 +174,9 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 
 
 class Alone:
-    """A kernel that fills its device: large blocks, one caller at a time."""
+    """A kernel that fills its device: large batches, one caller at a time."""
 
-    name, block, parallel = "alone", 25, False
+    name, batch, parallel = "alone", 25, False
 
     def __init__(self):
         self.sizes, self.inside, self.most, self._lock = [], 0, 0, threading.Lock()
@@ -191,7 +195,7 @@ class Alone:
 def test_a_kernel_says_how_it_wants_to_be_called(problem, expected):
     kernel = Alone()
     with Ledger(None, "p", NAMES) as ledger:
-        rows = run_campaign(kernel, problem, range(60), ledger, workers=3)
+        rows = campaign(problem, range(60), ledger, kernel=kernel, workers=3)
     assert same(rows, expected)
     assert sorted(kernel.sizes) == [10, 25, 25]
     assert kernel.most == 1
@@ -199,9 +203,9 @@ def test_a_kernel_says_how_it_wants_to_be_called(problem, expected):
 
 def test_one_caller_at_a_time_also_in_a_worker_with_several_threads(problem):
     kernel = Alone()
-    job = Job(kernel, problem)
+    networks = Networks(kernel, problem)
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(job.evaluate, [range(k, k + 5) for k in range(0, 30, 5)]))
+        list(pool.map(lambda indices: evaluate(networks, indices), [range(k, k + 5) for k in range(0, 30, 5)]))
     assert (len(kernel.sizes), kernel.most) == (6, 1)
 
 
@@ -213,12 +217,12 @@ class Elsewhere(Engine):
     def __init__(self, **other):
         self.place = dataclasses.replace(here(), host="node 7", **other)
 
-    def start(self, job):
-        self.job = job
+    def start(self, candidates):
+        self.candidates = candidates
 
     def submit(self, indices):
         future = Future()
-        report = self.job.evaluate(indices)
+        report = evaluate(self.candidates, indices)
         future.set_result(Report(report.rows, report.seconds, self.place))
         return future
 
@@ -228,7 +232,7 @@ def test_rows_of_another_version_do_not_get_into_the_ledger(problem, package):
     with Ledger(None, "p", NAMES) as ledger:
         ours = getattr(here(), package)
         with pytest.raises(RunError, match=rf"worker on node 7 has {package} 0\.0\.1, but here it is {ours}"):
-            run_campaign(get_kernel("cpu"), problem, range(9), ledger, engine=Elsewhere(**{package: "0.0.1"}))
+            campaign(problem, range(9), ledger, engine=Elsewhere(**{package: "0.0.1"}))
         assert len(ledger.rows()) == 0
 
 

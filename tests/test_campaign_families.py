@@ -15,7 +15,7 @@ from echobound.errors import DamagedFile, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import ReservoirLaw, broad, family_names, get_laws, paper
-from echobound.plan.plan import Plan
+from echobound.plan import SettledPlan
 from echobound.runs.folder import RunFolder
 from echobound.runs.verification import verification_of
 from echobound.scenario import Certificate, Families, Gain, certify, schema
@@ -46,7 +46,7 @@ def test_each_family_has_its_own_draws_and_law(families, ph_records):
     assert table["order"].tolist() == np.repeat(ORDERS, EACH).tolist()
     for family, order in enumerate(ORDERS):
         problem = hold_out(*ph_records, law=paper(order), scores=[get_score("fit"), get_score("rmse")], washout=60)
-        alone = get_kernel("cpu").evaluate(problem.on(family=family), range(EACH))
+        alone = get_kernel("cpu").evaluate(problem.of_family(family, paper(order)), range(EACH))
         assert (table["scores"][table["family"] == family] == alone["scores"]).all()
 
 
@@ -93,7 +93,7 @@ def test_progress_is_that_of_the_whole(families):
     assert best == sorted(best), "the best of all families so far"
 
 
-def test_an_interrupted_run_goes_on(families, ph_records, tmp_path):
+def test_an_interrupted_run_is_resumed(families, ph_records, tmp_path):
     class Enough(Exception):
         pass
 
@@ -139,7 +139,7 @@ def test_the_plan_lists_the_laws(families):
     content = plan.to_dict()
     assert "law" not in content
     assert [law["order"] for law in content["laws"]] == list(ORDERS)
-    assert Plan.from_dict(json.loads(json.dumps(content))) == plan
+    assert SettledPlan.from_dict(json.loads(json.dumps(content))) == plan
 
 
 def test_divergence_is_limited_for_whichever_family():
@@ -185,7 +185,7 @@ def test_verification_holds_each_family_against_its_own_best(copy):
 
 def test_the_audit_of_an_honest_run(families, copy):
     verify(copy, fresh=4)
-    for options in ({"everything": True}, {"kernel": "reference", "sample": 5}, {"workers": 2, "block": 3}):
+    for options in ({"everything": True}, {"kernel": "reference", "sample": 5}, {"workers": 2, "batch": 3}):
         found = audit(copy, **options)
         assert found.passed, found.findings
     assert found.claimed >= 6

@@ -1,13 +1,13 @@
-"""Signals: kept while a campaign runs, given back afterwards."""
+"""Signals: kept while a campaign runs, restored afterwards."""
 
 import signal
 import threading
 
 import pytest
+from campaigns import campaign
 
-from echobound.campaign.dispatch import run_campaign
 from echobound.campaign.interrupt import Interrupted, asked_to_stop
-from echobound.kernels import get_kernel, hold_out
+from echobound.kernels import hold_out
 from echobound.network import paper
 from echobound.runs.ledger import Ledger
 from echobound.scores import get_score
@@ -52,7 +52,7 @@ def test_another_thread_leaves_signals_alone():
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_campaign_says_how_far_it_came_and_how_to_go_on(ph_records, tmp_path, kept):
+def test_a_campaign_says_how_far_it_came_and_how_to_resume(ph_records, tmp_path, kept):
     problem = hold_out(*ph_records, law=paper(5), scores=[get_score("fit")], washout=60)
 
     def once(event):
@@ -63,12 +63,12 @@ def test_a_campaign_says_how_far_it_came_and_how_to_go_on(ph_records, tmp_path, 
     raised = []
     with Ledger(tmp_path / "ledger.sqlite" if kept else None, "p", ["fit"]) as ledger:
         with pytest.raises(Interrupted) as caught:
-            run_campaign(get_kernel("cpu"), problem, range(500), ledger, block=2, workers=2, on_progress=once)
+            campaign(problem, range(500), ledger, batch=2, workers=2, on_progress=once)
         done = len(ledger.rows())
-        assert 2 <= done <= 2 * 5, "the block that ended, and at most those submitted"
+        assert 2 <= done <= 2 * 5, "the batch that ended, and at most those submitted"
         assert caught.value.code == 143
         text = f"stopped by SIGTERM at {done} of 500 networks: they are "
-        text += f"kept, and the same command with the run folder {tmp_path} goes on from there" if kept else "lost"
+        text += f"kept, and the same command with the run folder {tmp_path} resumes from there" if kept else "lost"
         assert str(caught.value).startswith(text)
-        rows = run_campaign(get_kernel("cpu"), problem, range(500), ledger)
+        rows = campaign(problem, range(500), ledger)
     assert rows["index"].tolist() == list(range(500))

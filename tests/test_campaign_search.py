@@ -12,8 +12,7 @@ from echobound.errors import DamagedFile, InputError, RunError
 from echobound.files import digest
 from echobound.identify import identify
 from echobound.kernels.base import row_dtype
-from echobound.plan.numbers import settle_stop
-from echobound.plan.plan import Plan
+from echobound.plan import SettledPlan, settle_stop
 from echobound.plants import ph_experiment
 from echobound.runs.folder import RunFolder
 from echobound.runs.ledger import Ledger
@@ -208,7 +207,7 @@ def test_statements_that_do_not_follow_are_found_though_the_digest_fits(patient,
 
 def test_a_rule_in_the_plan(patient):
     plan = RunFolder(patient[0]).plan
-    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+    assert SettledPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
     content = plan.to_dict()
     for change in (
         {"stop": None},
@@ -217,7 +216,7 @@ def test_a_rule_in_the_plan(patient):
         {"discarded": 2},
     ):
         with pytest.raises(InputError):
-            Plan.from_dict(content | change)
+            SettledPlan.from_dict(content | change)
 
 
 def test_networks_set_aside_with_a_number_settled_beforehand(ph_records, many):
@@ -262,9 +261,9 @@ def test_a_single_network_is_certified_all_the_same(ph_records):
         ({"discarded": -1}, "not negative"),
         ({"stop": "anytime", "joint": True}, "leave out one of the two"),
         ({"target": float("nan")}, "a target is a finite number, got nan"),
-        ({"scores": ("fit", "fit")}, "a score was given twice"),
+        ({"scores": ("fit", "fit")}, "each score must be named once, .*got fit, fit"),
         ({"scores": ("fit",), "joint": True}, "fit is the only one"),
-        ({"discarded": 40, "networks": 40}, "fewer than those drawn"),
+        ({"discarded": 40, "networks": 40}, "less than those drawn"),
     ],
 )
 def test_bad_rules_are_refused_before_anything_is_written(ph_records, tmp_path, arguments, message):
@@ -367,15 +366,15 @@ def test_an_interruption_ends_a_search_that_may_stop_at_will(ph_records, many, t
         ("anytime:10", signal.SIGTERM, 15),  # a machine that goes down is no wish to end the search
     ],
 )
-def test_other_interruptions_are_to_be_gone_on_from(ph_records, tmp_path, stop, signum, count):
+def test_after_other_interruptions_the_search_can_be_resumed(ph_records, tmp_path, stop, signum, count):
     arguments = SMALL | {"stop": stop, "run": tmp_path / "r", "epsilon": 0.02}
-    with pytest.raises(KeyboardInterrupt, match="goes on from there"):
+    with pytest.raises(KeyboardInterrupt, match="resumes from there"):
         identify(*ph_records, **arguments, workers=1, on_progress=interrupted_at(count, signum))
     assert not (tmp_path / "r" / "certificate.json").exists()
 
 
 def test_targets_need_a_rule_that_may_look(ph_records):
-    with pytest.raises(InputError, match=r"a target looks at the scores.*not with patience"):
+    with pytest.raises(InputError, match=r"a target looks at the scores.*not patience"):
         identify(*ph_records, **SMALL, stop="patience:20", target=80.0)
 
 
@@ -401,11 +400,11 @@ def test_several_scores_are_stated_together(joint):
     jsonschema.validate(result.certificate.to_dict(), schema(), cls=jsonschema.Draft202012Validator)
     assert RunFolder(folder).certificate == result.certificate
     assert audit(folder, sample=2).passed
-    with pytest.raises(InputError, match="not by anytime"):
+    with pytest.raises(InputError, match="not under the rule anytime"):
         identify(RunFolder(folder).experiments.training, **SMALL, joint=True, stop="anytime")
 
 
-def test_no_search_goes_on_after_its_test_data_were_opened(ph_records, tmp_path):
+def test_no_search_is_resumed_after_its_test_data_were_opened(ph_records, tmp_path):
     training, validation = ph_records
     test = ph_experiment(seed=5, samples=(300, 300))[0]
     arguments = SMALL | {"stop": "anytime:10", "run": tmp_path / "r", "epsilon": 0.02, "test": test}

@@ -68,7 +68,7 @@ def rows_of(desk):
 @pytest.mark.parametrize(
     ("engine", "signum"), [("threads", signal.SIGTERM), ("threads", signal.SIGINT), ("processes", signal.SIGINT)]
 )
-def test_a_signal_lets_the_blocks_in_hand_end(desk, engine, signum):
+def test_a_signal_lets_the_batches_in_hand_end(desk, engine, signum):
     process = started(desk, "--engine", engine, "--workers", "2")
     kept = len(rows_of(desk))
     os.killpg(process.pid, signum)  # as a terminal does: workers get it too
@@ -77,9 +77,9 @@ def test_a_signal_lets_the_blocks_in_hand_end(desk, engine, signum):
     assert output == ""
     [line] = error.splitlines()
     assert f"stopped by {signal.Signals(signum).name}" in line
-    assert "the run folder r goes on from there" in line
+    assert "the run folder r resumes from there" in line
     rows = rows_of(desk)
-    assert len(rows) > kept, "the blocks in hand are there too"
+    assert len(rows) > kept, "the batches in hand are there too"
     assert f" at {len(rows)} of 60000 networks" in line
     assert {path.name for path in (desk / "r").iterdir()} == {"plan.json", "data.npz", "ledger.sqlite"}
 
@@ -159,8 +159,8 @@ def test_a_full_disk_is_said_and_nothing_is_lost(desk):
     assert (rows[kept["index"]] == kept).all(), "to the second each network took"
 
 
-def test_a_full_database_leaves_whole_blocks(tmp_path):
-    from test_campaign_ledger import some_rows
+def test_a_full_database_leaves_whole_batches(tmp_path):
+    from test_runs_ledger import some_rows
 
     path = tmp_path / "ledger.sqlite"
     with Ledger(path, "p", ["fit", "rmse"]) as ledger:

@@ -292,7 +292,7 @@ def test_existing_folder_of_another_plan(desk):
         (["--order", "5,8", "--stop", "patience:20"], "2 families were given"),
         (["--stop", "patience:20", "--target", "80"], "a target looks at the scores"),
         (["--scores", "fit,speed"], "unknown score 'speed'"),
-        (["--stop", "anytime", "--joint"], "not by anytime"),
+        (["--stop", "anytime", "--joint"], "not under the rule anytime"),
     ],
 )
 def test_plans_that_do_not_go_together(desk, more, expected):
@@ -361,7 +361,7 @@ def test_progress_on_a_terminal_and_not_when_quiet(desk):
     assert "31/31" not in quiet
 
 
-def test_interruption_keeps_blocks_and_says_how_to_go_on(tmp_path):
+def test_interruption_keeps_batches_and_says_how_to_resume(tmp_path):
     import signal
     import time
 
@@ -386,7 +386,7 @@ def test_interruption_keeps_blocks_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "goes on from there" in error
+    assert "resumes from there" in error
     assert "Traceback" not in error
     assert (tmp_path / "r" / "plan.json").exists()
     assert not (tmp_path / "r" / "certificate.json").exists()
@@ -412,5 +412,5 @@ def test_simulate_of_a_constant_output_has_no_fit(desk):
 def test_reproduce_refuses_a_folder_of_another_experiment(desk):
     small = ["reproduce", "--networks", "12", "--fresh", "5", "--data-seed", "1", "--run", "other-paper"]
     echobound(*small, "--orders", "5", cwd=desk)
-    assert "another experiment" in refused(*small, "--orders", "6", cwd=desk)
+    assert "another plan (other law, numbering)" in refused(*small, "--orders", "6", cwd=desk)
     assert "as given" in echobound(*small, "--orders", "5", cwd=desk).stdout

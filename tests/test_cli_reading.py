@@ -75,6 +75,14 @@ def test_gaps_and_holes(desk):
     assert len(table) == 180 + 179
 
 
+def test_generalise_splits_at_missing_values_too(desk):
+    frame = pandas.read_csv(desk / "c.csv")
+    frame.assign(pH=frame.pH.where(frame.index != 150)).to_csv(desk / "test.csv", index=False)
+    assert "column 'pH' of test.csv is empty in row 152" in refused("generalise", "run", "test.csv", cwd=desk)
+    done = echobound("generalise", "run", "test.csv", "--missing", "split", "--json", cwd=desk)
+    assert json.loads(done.stdout)["generalisation"]["episodes"] == 2
+
+
 def test_a_constant_input_is_warned_of_on_the_terminal(desk):
     done = echobound("identify", "constant.csv", *SMALL, "--run", "constant", cwd=desk)
     assert "warning: input 'q3' is 15 in all samples of constant.csv" in done.stderr

@@ -6,8 +6,10 @@ import time
 import pytest
 from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fixture)
 
+from echobound.campaign import Computing
 from echobound.campaign.dispatch import run_campaign
-from echobound.cli.terminal import duration, lines, standing
+from echobound.candidates import Networks
+from echobound.cli.terminal import duration, lines, status_line
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
 from echobound.runs.ledger import Ledger
@@ -19,9 +21,9 @@ EVENT = Progress(done=450, planned=900, best=91.234567, worst=-3.5, failures=2, 
 
 
 def test_one_line_says_everything():
-    assert standing(EVENT) == "450/900, 4.5/s, 1:40 left, best 91.235, worst -3.5, 2 diverged"
+    assert status_line(EVENT) == "450/900, 4.5/s, 1:40 left, best 91.235, worst -3.5, 2 diverged"
     begun = Progress(done=0, planned=900, best=None, worst=None, failures=0, seconds=0.0, fresh=0)
-    assert standing(begun) == "0/900, no network yet"
+    assert status_line(begun) == "0/900, no network yet"
     assert duration(86_400 * 3 + 59.6) == "3 d 0:01:00"
 
 
@@ -33,7 +35,7 @@ def test_a_line_a_minute_when_piped(capsys):
         show(EVENT)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.splitlines() == [f"networks: {standing(EVENT)}"] * 3
+    assert printed.err.splitlines() == [f"networks: {status_line(EVENT)}"] * 3
 
 
 def test_a_finished_run(desk):  # noqa: F811
@@ -72,8 +74,9 @@ def test_a_running_campaign_from_another_terminal(ph_records, tmp_path):
             watcher.start()
             time.sleep(3.0)  # for the other process to come up; it would see the end otherwise
 
-    with Ledger(run / "ledger.sqlite", "p", ["fit"]) as ledger:
-        run_campaign(get_kernel("cpu"), problem, range(60), ledger, block=5, workers=1, on_progress=hold)
+    networks = Networks(get_kernel("cpu"), problem)
+    with Ledger(run / "ledger.sqlite", "p", ["fit"]) as ledger, Computing(workers=1).open_engine() as engine:
+        run_campaign(networks, range(60), ledger, engine, batch=5, on_progress=hold)
     watcher.join()
     assert "60/60" in shown[0]
     assert "all drawn" in shown[0]

@@ -10,7 +10,6 @@ from typing import ClassVar
 import jsonschema
 import numpy as np
 import pytest
-from echobound.cli.options import Options, with_options
 from test_cli import echobound
 
 from echobound import (
@@ -32,6 +31,7 @@ from echobound.arrays import Rows
 from echobound.campaign.engines import Engine
 from echobound.campaign.engines.base import evaluate
 from echobound.candidates import Candidates, Made
+from echobound.cli.options import Options, with_options
 from echobound.data import formats
 from echobound.draws import SEARCH, draw_key, unit, words
 from echobound.estimators.parameters import plan_defaults

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from campaigns import campaign
 from coverage_harness import LEVEL, NETWORKS, count_p_value, violation_counts
 
-from echobound.campaign.dispatch import run_campaign
 from echobound.draws import SEARCH, VERIFICATION
-from echobound.kernels import get_kernel, hold_out
+from echobound.kernels import hold_out
 from echobound.network import paper
 from echobound.plants import ph_experiment
 from echobound.runs.ledger import Ledger
@@ -22,13 +22,13 @@ def campaigns():
     """Search and fresh scores (campaign, network) of small networks on the pH plant; one seed for each campaign."""
     training, validation = ph_experiment(samples=(160, 120), period=30)
     problem = hold_out(training, validation, law=paper(5), scores=[get_score("fit")], washout=30)
-    kernel, tables = get_kernel("cpu"), {}
+    tables = {}
     for stream in (SEARCH, VERIFICATION):
         rows = []
         for seed in range(CAMPAIGNS):
             with Ledger(None, "coverage", ["fit"]) as ledger:
                 one = dataclasses.replace(problem, seed=seed, stream=stream)
-                rows.append(run_campaign(kernel, one, range(NETWORKS), ledger, block=NETWORKS)["scores"][:, 0])
+                rows.append(campaign(one, range(NETWORKS), ledger, batch=NETWORKS)["scores"][:, 0])
         tables[stream] = np.array(rows)
     return tables
 

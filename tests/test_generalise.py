@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from echobound import Record, Score, generalise, identify, ph_experiment
+from echobound import Record, Score, audit, generalise, identify, ph_experiment
 from echobound.data.experiments import Experiments
 from echobound.errors import DamagedFile, DataError, EchoboundError, InputError, RunError
 from echobound.files import write_json
+from echobound.plan import settle_questions
 from echobound.runs.folder import RunFolder
-from echobound.runs.opening import generalisation_of, settle_test
+from echobound.runs.opening import generalisation_of
 from echobound.scenario import Questions
 from echobound.scores import fit, rmse
 
@@ -109,7 +110,7 @@ def test_a_criterion_may_come_later_once_and_the_certificate_says_so(tested, cop
     assert generalise(run, criterion="rmse<1") == generalise(run) == second
     with pytest.raises(InputError, match="spent"):
         generalise(run, criterion="rmse<0.9")
-    with pytest.raises(InputError, match="spent"):
+    with pytest.raises(RunError, match=r"another plan \(other criterion\)"):
         identify(*records[:2], test=records[2:12], criterion="rmse<2", **SMALL, run=run)
     again = identify(*records[:2], test=records[2:12], **SMALL, run=run)
     assert again.generalisation == second, "what is there stays"
@@ -121,6 +122,15 @@ def test_a_certificate_that_is_gone_does_not_make_a_criterion_early(tested, copi
     assert generalise(run, criterion="rmse<1").late
 
 
+def test_that_a_criterion_came_late_cannot_be_hidden(tested, copied):
+    run = copied(tested)
+    honest = generalise(run, criterion="rmse<1")
+    write_json(run / "generalisation.json", replace(honest, late=False).to_dict())
+    with pytest.raises(DamagedFile, match=r"late: a criterion that is not in plan\.json was named when"):
+        _ = RunFolder(run).generalisation
+    assert "generalisation.json, late" in [finding.part for finding in audit(run, sample=0).findings]
+
+
 def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     run = tmp_path / "run"
     result = identify(*records[:2], test=records[2:6], criterion="fit>50", **SMALL, run=run)
@@ -130,6 +140,8 @@ def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     assert result.episodes == result.generalisation.limit()
     assert result.optimism is result.generalisation.optimism
     assert generalise(run) == result.generalisation
+    (run / "generalisation.json").unlink()
+    assert generalise(run, criterion="fit>50") == result.generalisation, "the plan knows it"
 
 
 def test_new_data_are_taken_once(tested, copied, records):
@@ -217,7 +229,7 @@ def test_bad_data(bare, copied, records, tmp_path):
         generalise(run, replace(records[2], y=np.ones((120, 1))))
     with pytest.raises(RunError, match="not a run folder"):
         generalise(tmp_path / "nothing", records[2])
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="give test data, or leave it out"):
         identify(*records[:2], criterion="fit>50", **SMALL)
     assert not (run / "generalisation.json").exists()
     assert not (run / "test.npz").exists()
@@ -297,7 +309,7 @@ def linear():
 
 
 def errors_of(model, training, test):
-    return generalisation_of({"model": model}, [training], test, settle_test(), score="fit", picked=90.0)
+    return generalisation_of({"model": model}, [training], test, settle_questions(), score="fit", picked=90.0)
 
 
 def missed(linear, draw, seed):

@@ -83,7 +83,8 @@ def test_the_words_of_the_noise_run_on_from_segment_to_segment():
 
 def test_every_draw_has_noise_of_its_own():
     problem = noisy([record()], (Fold((Segment(0, 0, 50, 5),), (Segment(0, 0, 50, 5),)),), 0.2)
-    seen = [fed_back(p, i)[0] for p in (problem, problem.on(stream=VERIFICATION), problem.on(family=1)) for i in (0, 1)]
+    others = problem.on(stream=VERIFICATION), problem.of_family(1, problem.law)
+    seen = [fed_back(p, i)[0] for p in (problem, *others) for i in (0, 1)]
     assert len({array.tobytes() for array in seen}) == 6
 
 
@@ -219,18 +220,18 @@ def test_signals_of_a_segment_are_a_part_of_its_record(mimo_records):
 
 
 def test_on_changes_stream_and_family_and_nothing_else(mimo_records):
-    problem = hold_out(*mimo_records, law=paper(5), scores=SCORES, seed=3, horizon=2).on(family=9)
+    problem = hold_out(*mimo_records, law=paper(5), scores=SCORES, seed=3, horizon=2).of_family(9, paper(5))
     assert (problem.stream, problem.family) == (0, 9)
     other = problem.on(stream=VERIFICATION)
     assert (other.stream, other.family) == (VERIFICATION, 9)
-    assert (other.on(stream=0).stream, other.on(family=0).family) == (0, 0), "0 is a value, not 'unchanged'"
+    assert (other.on(stream=0).stream, other.of_family(0, paper(5)).family) == (0, 0), "0 is a value, not 'unchanged'"
     for name in ("records", "folds", "law", "scores", "seed", "horizon"):
         assert getattr(other, name) is getattr(problem, name)
-    assert (problem.on().stream, problem.on().family) == (0, 9)
+    assert (problem.stream, problem.family) == (0, 9)
 
 
 def test_the_key_names_the_draw(mimo_records):
-    problem = hold_out(*mimo_records, law=paper(5), scores=SCORES, seed=3).on(stream=1, family=9)
+    problem = hold_out(*mimo_records, law=paper(5), scores=SCORES, seed=3).on(1).of_family(9, paper(5))
     expected = SeedSequence(3, spawn_key=(1, 9, 7)).generate_state(2, np.uint64)
     assert (problem.key(7) == expected).all()
     drawn = draw_reservoir(paper(5), 2, 2, seed=3, stream=1, family=9, index=7)

@@ -5,18 +5,12 @@ import pytest
 
 from echobound.data import Record
 from echobound.errors import DataError, InputError
-from echobound.network import paper
 from echobound.plan.validation import settle_validation
-from echobound.scores import get_score
 
 
 def record(length, start=0, **more):
     k = np.arange(start, start + length)
     return Record(u=np.sin(0.3 * k), y=np.cos(0.2 * k), **more)
-
-
-def problem(scheme):
-    return scheme.problems(laws=[paper(5)], scores=[get_score("fit")])[0]
 
 
 @pytest.mark.parametrize(
@@ -26,7 +20,7 @@ def problem(scheme):
 def test_short_data_in_blocks_long_data_held_out(length, blocks, washout):
     scheme = settle_validation(record(length))
     assert (scheme.blocks, scheme.washout) == (blocks, washout)
-    assert len(problem(scheme).folds) == (blocks or 1)
+    assert len(scheme.folds) == (blocks or 1)
     if blocks is None:
         [held] = scheme.experiments.validation
         assert len(held) == min(length // 4, 10_000)
@@ -57,7 +51,7 @@ def test_blocks_that_cannot_be_scored_are_not_chosen():
     assert scheme.blocks is None
     assert "an output does not move in one of 4 blocks" in scheme.chosen[0]
     with pytest.raises(DataError, match="block-1"):
-        problem(settle_validation(still, blocks=4))
+        _ = settle_validation(still, blocks=4).folds
     scheme = settle_validation(record(300), washout=60)
     assert scheme.blocks is None
     assert "too short for a washout of 60" in scheme.chosen[0]

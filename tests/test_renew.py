@@ -9,7 +9,7 @@ import pytest
 from echobound import RunFolder, audit, identify, renew, verify
 from echobound.errors import InputError, RunError
 from echobound.network import draw_reservoir, paper
-from echobound.plan.plan import Renewed
+from echobound.plan import RenewalStep
 from echobound.plants import ph_experiment
 from echobound.scenario import Renewal, epsilon_exact, schema
 
@@ -51,7 +51,7 @@ def test_what_is_certified(run, renewed):
     assert "in all 4 planned renewals together" in statement.words
     jsonschema.validate(renewed.certificate.to_dict(), schema(), cls=jsonschema.Draft202012Validator)
     folder = RunFolder(renewed.run)
-    assert folder.plan.renewal == Renewed(plan=RunFolder(run.run).plan.digest, update=1, updates=4)
+    assert folder.plan.renewal == RenewalStep(plan=RunFolder(run.run).plan.digest, update=1, updates=4)
     assert folder.certificate == renewed.certificate
     assert audit(renewed.run, sample=3).passed
     assert verify(renewed.run, fresh=3)["fresh"] == 3
@@ -95,7 +95,7 @@ def test_networks_that_were_dropped_are_missed(run, new, tmp_path):
     copy = shutil.copytree(run.run, tmp_path / "pruned")
     with sqlite3.connect(copy / "ledger.sqlite") as db:
         db.execute("DELETE FROM rows WHERE number = 3")
-    with pytest.raises(RunError, match="not those that were certified"):
+    with pytest.raises(RunError, match=r"20 rows, none of network 3, but 21 networks are due"):
         renew(copy, *new, closed_loop=False)
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from echobound.audit import audit
+from echobound.campaign import Computing
 from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DamagedFile, InputError, RunError
@@ -42,7 +44,7 @@ def test_fresh_networks_are_none_of_the_search(folder):
     assert not set(run.rows(VERIFICATION)["scores"][:, 0]) & set(run.search["scores"][:, 0])
 
 
-def test_a_second_call_goes_on_and_pools(folder, tmp_path, ph_records):
+def test_a_second_call_continues_and_pools(folder, tmp_path, ph_records):
     verify(folder, fresh=10)
     outcome = verify(folder, fresh=15)
     assert outcome["fresh"] == 25
@@ -75,6 +77,16 @@ def test_bad_arguments(folder, tmp_path):
         verify(tmp_path / "nothing")
     assert verify(folder, fresh=0)["fresh"] == 0
     assert np.isclose(verify(folder, fresh=0)["p_value"], 1.0)
+
+
+def test_how_to_compute_may_be_given_in_both_ways(folder):
+    with pytest.raises(InputError, match=r"unknown setting 'worker' .*known are workers, kernel, engine, scheduler"):
+        verify(folder, fresh=1, worker=2)
+    with pytest.raises(InputError, match="unknown setting 'order'"):
+        audit(folder, order=5)
+    with pytest.raises(InputError, match="unknown kernel"):  # a keyword takes precedence, and is not ignored
+        verify(folder, fresh=1, computing=Computing(workers=1), kernel="tpu")
+    assert verify(folder, fresh=1, computing=Computing(workers=1), kernel="reference")["fresh"] == 1
 
 
 def changed(folder, statement):
@@ -122,7 +134,7 @@ def test_worst_case_after_divergence_pools_all_networks(tmp_path):
     failures = result.certificate.failures
     assert 0 < failures < result.certificate.networks, "the test needs some networks that diverge"
     outcome = verify(tmp_path / "r", fresh=12)["worst"]
-    diverged = int((~np.isfinite(RunFolder(tmp_path / "r").verification["scores"][:, 0])).sum())
+    diverged = int((~np.isfinite(RunFolder(tmp_path / "r").fresh["scores"][:, 0])).sum())
     total, events = result.certificate.networks + 12, failures + diverged
     assert outcome["violations"] == 0
     assert outcome["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.05, events + 1, total - events))

@@ -24,7 +24,7 @@ from echobound.scores import Score
 
 __all__ = ["REMADE", "Candidates", "Made", "Networks"]
 
-REMADE = 1e-6  # relative: a draw that is made again scores the same, far beyond all rounding
+REMADE = 1e-6  # relative: far above rounding, far below what a forger could gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Made:
     scores
         What it scores now; its row must say the same.
     outputs
-        Of a network, its outputs on the scored samples of each fold.
+        For a network, its outputs on the scored samples of each fold.
     """
 
     model: Any
@@ -80,7 +80,7 @@ class Candidates(ABC):
 
     @abstractmethod
     def make(self, index: int) -> Made:
-        """Draw and train one of them again, and keep the model."""
+        """Draw and train one of them, and return the model."""
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
@@ -132,7 +132,7 @@ class Networks(Candidates):
         self.kernel, self.problem = kernel, problem
         self.seed, self.stream, self.family = problem.seed, problem.stream, problem.family
         self.measures, self.code = problem.scores, kernel.name
-        # A kernel that fills its device alone is not parallel, and prefers batches of its own size.
+        # A kernel that fills its device alone has one caller at a time, and prefers batches of its own size.
         self.parallel, self.batch = bool(getattr(kernel, "parallel", True)), getattr(kernel, "batch", None)
 
     def score(self, indices: Sequence[int]) -> Rows:
@@ -140,7 +140,7 @@ class Networks(Candidates):
         return self.kernel.evaluate(self.problem, indices)
 
     def make(self, index: int) -> Made:
-        """Draw and train one network again; of blocks, the model is trained on all of them."""
+        """Draw and train one network; with blocks in turn, the model is trained on all of them."""
         model, outputs = train_network(self.kernel, self.problem, index)
         pairs = list(zip(self.problem.measured, outputs, strict=True))
         scores = [np.mean([score(measured, simulated) for measured, simulated in pairs]) for score in self.measures]

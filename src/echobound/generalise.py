@@ -1,4 +1,4 @@
-"""The second certificate: the models of a run on test data that nothing was chosen by."""
+"""Generalisation: the second certificate, about the models of a run on test data that nothing was chosen by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from echobound.plan import settle_questions
 from echobound.report import write_page
 from echobound.runs import RunFolder
 from echobound.runs.lock import lock
-from echobound.runs.opening import models_of, open_test_data, record_once, settle_opening
+from echobound.runs.opening import models_of, open_test_data, permit_opening, record_once
 from echobound.scenario import Generalisation
 
 __all__ = ["generalise"]
@@ -35,8 +35,8 @@ def generalise(
     """Say what the models of a run are worth on new data, and record it in the run folder.
 
     The picked network and the committee run over each test record. Their errors limit those in new episodes, if the
-    test records are independent and the new ones come about in the same way. Test data can be opened once: the same
-    call gives the same answer again, another one is refused.
+    test records are independent and the new ones arise in the same way. Test data can be opened once: the same call
+    returns the same answer again, and any other is refused.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def generalise(
     test
         Test records, each an episode of its own; those of the run if not given.
     criterion
-        A score and a limit that an episode has to keep, such as ``"fit>80"`` or ``"rmse<0.1"``, settled beforehand.
+        What each episode must satisfy, such as ``"fit>80"`` or ``"rmse<0.1"``, settled beforehand.
     beta
         1 - confidence of each statement.
     discarded
-        So many of the largest errors are set aside, settled beforehand.
+        How many of the largest errors to set aside, settled beforehand.
     blocks, gap, mixing
-        For one long record: into how many blocks to cut it, how many samples to leave out between two, and the mixing
-        coefficient over the gap. It is an assumption about the plant, and the statements say so.
+        For one long record: the number of blocks to cut it into, the samples to leave out between two of them, and the
+        mixing coefficient over this gap, which is an assumption about the plant: the statements say so.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def generalise(
         if not records:
             raise InputError(f"{folder.path} has no test data: give test records that nothing was chosen by")
         digest = records_digest(records)
-        opened, _ = settle_opening(known, digest, asked, records_digest(own))
+        opened, _ = permit_opening(known, digest, asked, records_digest(own))
         if known is not None and not opened:
             return known
         given = records if digest != records_digest(own) else ()
@@ -84,8 +84,8 @@ def generalise(
             require_untouched(given, folder.experiments.roles)
         require_varying_outputs(records, models["model"].washout, "test")
         second = open_test_data(folder, asked, given or None)
-        # Identify opened the run's own test data, whatever became of the certificate it left.
-        late = criterion is not None and known is None and not given
+        # The run's own test data were opened by identify, even if its second certificate is gone since.
+        late = known is None and not given and folder.comes_late(asked)
         second = record_once(folder, replace(second, late=late), given)
     finally:
         release()

@@ -131,8 +131,8 @@ def identify(
     >>> result.certificate.networks, len(result.table)
     (31, 31)
     """
-    how, asked = split_settings(dict(settings))
-    computing = replace(computing or Computing(), **how)
+    asked, how = split_settings(settings)
+    computing = Computing.of(computing, how)
     plan = replace((plan or Plan()).asked(), **asked)
 
     # Everything is settled before the first draw.
@@ -147,9 +147,8 @@ def identify(
             table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
-        made = _made(
-            candidates, table[ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))]
-        )
+        best = ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))
+        made = _made(folder, candidates, table[best])
         model = made[0].model if made else None
         committee = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
@@ -160,12 +159,13 @@ def identify(
         folder.finish(certificate, model, committee)
 
         # The models on validation data and, opened here, on test data.
+        second = None
         if model is not None:
             folder.outputs = {"model": made[0].outputs}
             if committee is not None:
                 folder.outputs["committee"] = committee_outputs([one.outputs for one in made])
             if experiments.test:
-                record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
+                second = record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
         scores = scores_of(folder)
         if run is not None:
             write_page(folder)
@@ -174,7 +174,7 @@ def identify(
         certificate=certificate,
         table=table,
         scores=scores.get("model", {}),
-        generalisation=folder.generalisation,
+        generalisation=second,
         committee=committee,
         committee_scores=scores.get("committee"),
         chosen=scheme.chosen,
@@ -182,12 +182,16 @@ def identify(
     )
 
 
-def _made(candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
-    """The networks that are kept, trained again, the best first: it must score what its row says."""
+def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
+    """Train the networks that are kept, the best first: it must score what its row says.
+
+    A row that was forged before the certificate was written would otherwise be certified.
+    """
     families = {one.family: one for one in candidates}
     made = [families[row["family"]].make(int(row["index"])) for row in rows]
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"
-        raise DamagedFile("ledger.sqlite", "row of the best network", why)
+        ledger = folder.path / "ledger.sqlite" if folder.stored else "the ledger"
+        raise DamagedFile(ledger, "row of the best network", why)
     return made

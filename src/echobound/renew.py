@@ -36,9 +36,9 @@ def renew(
 ) -> Identification:
     """Train and score all networks of a run again, on new data, and certify the best of them there.
 
-    The networks were drawn without regard to the new data, so the certificate holds afresh with the same N. It does not
-    if the new data depend on the network in use, as in a loop that is closed through it, or if networks were dropped by
-    their scores: then `identify` with another seed.
+    The networks were drawn without regard to the new data, so the certificate holds anew with the same N. It does not
+    hold if the new data depend on the network in use, as in a loop that is closed through it, or if networks were
+    dropped because of their scores: then use `identify` with another seed.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def renew(
     first, second = as_records(training, "training"), None if validation is None else as_records(validation)
     plan = replace(
         old.asked(),
-        stop=None,  # patience has found the number
+        stop=None,  # patience has found the number of networks, which is settled from now on
         networks=certificate.networks // len(old.families),
         blocks=old.blocks if blocks is None and second is None else blocks,
         washout=old.washout if washout is None else washout,

@@ -1,4 +1,4 @@
-"""Verification: a certificate put to the test by fresh draws."""
+"""Verification: a certificate tested by fresh draws."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def verify(
         What was drawn, for a run that does not store it (`CertifiedSearch.candidates_`); made from the run if not
         given.
     computing
-        How to compute; its fields may also be given as keywords (``workers=``, ``kernel=``, ``engine=``).
+        How to compute; its fields may also be given as keywords (``workers=``, ``kernel=``, ``engine=``), which take
+        precedence.
     on_progress
         Called after each batch of networks.
 
@@ -65,7 +66,7 @@ def verify(
     """
     if not isinstance(fresh, int) or fresh < 0:
         raise InputError(f"the number of fresh networks must be a whole number from 0 on, got {fresh!r}")
-    folder, how = RunFolder(run), Computing(**settings) if computing is None else computing
+    folder, how = RunFolder(run), Computing.of(computing, settings)
     # What can be refused is, before anything is locked.
     if candidates is not None:
         require_candidates(folder.plan, candidates)

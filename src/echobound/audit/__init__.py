@@ -1,8 +1,8 @@
-"""A certificate derived again by somebody else, from the files of a run and from its networks, trained again.
+"""Audit: a certificate derived again by somebody else, from the files of a run and from networks trained again.
 
-What a run folder says of itself (digests, numbers, words) can be made to fit by anyone who knows how. What cannot is
-the score of a network: it follows from seed, index, law and data. So networks are drawn and trained again: all that
-carry a claim, and of the others some that nobody could foresee.
+What a run folder says about itself (digests, numbers, words) can be made consistent by anyone who knows how. The score
+of a network cannot: it follows from seed, index, law and data. So networks are drawn and trained again: all that carry
+a claim, and a sample of the others that nobody could foresee.
 """
 
 from echobound.audit.auditing import audit

@@ -38,11 +38,11 @@ def audit(
 ) -> Audit:
     """Derive the certificate of a run again, on any machine, and report what does not follow.
 
-    Nothing in the folder is changed, and nothing it says about itself is believed: the digests of data, plan, ledger and
-    models are computed again, the certificate is derived from plan and ledger field by field, and networks are drawn
-    and trained again from their index. Winner, worst network and members of the committee always are; of the others,
-    including the fresh ones of a verification, a sample. With a second certificate, the models run over the test data
-    again.
+    Nothing in the folder is changed, and nothing it says about itself is believed. The digests of data, plan, ledger
+    and models are computed again, and the certificate is derived from plan and ledger field by field. Networks are
+    drawn and trained again from their index: always the winner, the worst network and the members of the committee, and
+    a sample of the others, including the fresh ones of a verification. With a second certificate, the models run over
+    the test data again.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def audit(
     everything
         Train all networks again.
     sample
-        How many to train again of those that carry no claim.
+        How many of the networks that carry no claim to train again.
     seed
-        Chooses them; from the operating system if not given. Whoever knows it beforehand can forge around it.
+        Chooses them; taken from the operating system if not given. Whoever knows it beforehand can forge other rows.
     batch
         Draws in a batch; it has no influence.
     candidates
@@ -79,7 +79,7 @@ def audit(
     if seed is not None and (not isinstance(seed, int) or seed < 0):
         raise InputError(f"the seed must be a whole number from 0 on, got {seed!r}")
     faults = Faults(Path(run), collect=True)
-    folder, how = RunFolder(run, faults), Computing(**settings) if computing is None else computing
+    folder, how = RunFolder(run, faults), Computing.of(computing, settings)
     if not folder.has("plan.json"):
         _ = RunFolder(run).plan  # says that this is no run folder
     if not folder.has("certificate.json"):

@@ -23,13 +23,14 @@ class Audit:
     run
         The run folder.
     findings
-        What is not as it should be; empty if all is well.
+        What is not as it should be; empty if nothing was found.
     sensitive
-        Networks that differ no more than rounding makes them differ, a sentence each. This is no tampering.
+        Differences that rounding explains, a sentence each. They are no sign of tampering.
     notes
-        What an auditor should know besides.
-    claimed, others
-        Networks that carry a claim, which are all trained again, and all others.
+        What else an auditor should know.
+    claimed, others, retrained
+        Networks that carry a claim, all others, and how many were trained again: those that carry one, and a sample
+        of the others.
     sampled
         How many of the others were trained again.
     seed

@@ -1,4 +1,4 @@
-"""Originals: the records of a run held against the files they came from."""
+"""Originals: the records of a run compared with the files they came from."""
 
 from __future__ import annotations
 

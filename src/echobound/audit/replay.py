@@ -1,4 +1,4 @@
-"""The second certificate held against the models and the test data: every episode run again."""
+"""Replay: the second certificate compared with what the models do, every test episode run again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Distances = dict[tuple[Any, ...], float]
 def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     """Derive ``generalisation.json`` again; return the test records that were given for it.
 
-    What was settled beforehand is taken as it stands: nothing in a folder can show when it was.
+    What was settled beforehand is taken as it stands, but for a criterion: that is in the plan, or was named late.
     """
     faults, later = folder.faults, tuple[Record, ...]()
     if folder.has("test.npz"):
@@ -66,7 +66,9 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
         known: dict[str, Any] = {"score": plan.measures[0], "picked": picked, "horizon": plan.horizon}
         second = generalisation_of(tested, training, test, settled, **known)
         digests = {**second.digests, **{name: one.digest for name, one in models.items()}}
-        late = stated.get("late") is True and settled.criterion is not None
+        # When a criterion for data given later was named, nothing in the folder can show.
+        named_later = stated.get("late") is True and settled.criterion is not None
+        late = folder.comes_late(settled) if test is own else named_later
         return replace(second, digests=digests, late=late, earlier=0 if test is own else len(own))
 
     ours = faults.attempt(FILE, lambda: derived(models))
@@ -124,7 +126,7 @@ def _reconciled(
     try:
         return replace(
             ours,
-            seen={who: from_json(EpisodeErrors, stated["seen"][who]) for who in ours.seen},
+            seen={model: from_json(EpisodeErrors, stated["seen"][model]) for model in ours.seen},
             optimism=replace(ours.optimism, test=stated["optimism"]["test"]),
         )
     except (InputError, TypeError, ValueError):
@@ -149,12 +151,12 @@ def _numbers(content: dict[str, Any]) -> Numbers:
     try:
         found["optimism", "test"] = content["optimism"]["test"]
         outputs = content["outputs"]
-        for who, seen in content["seen"].items():
+        for model, seen in content["seen"].items():
             for name in ("rmse", "scores"):
-                found |= {(who, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
+                found |= {(model, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
             for i, peak in enumerate(seen["peaks"], start=1):
                 values = [None] * len(outputs) if peak is None else peak
-                found |= {(who, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
+                found |= {(model, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}
     return found

@@ -1,4 +1,4 @@
-"""Retraining: networks drawn and trained again, and held against their rows and models."""
+"""Retraining: networks drawn and trained again, and compared with their rows and models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Draw = tuple[int, int]  # family and index
 
 @dataclass
 class Retraining:
-    """Networks drawn and trained again, and held against their rows and models."""
+    """Networks drawn and trained again, and compared with their rows and models."""
 
     folder: RunFolder
     candidates: Sequence[Candidates]  # one for each family
@@ -73,7 +73,7 @@ class Retraining:
     def claimed(self) -> set[Draw]:
         """Networks of the search that carry a claim, by the ledger or by what certificate and committee say."""
         folder, plan, rows = self.folder, self.folder.plan, self.folder.search
-        stated = self.faults.attempt("certificate.json", lambda: folder.json("certificate.json")) or {}
+        stated = self.faults.attempt("certificate.json", lambda: folder.stated) or {}
         positions: list[Any] = [stated_of(stated, "winner"), stated_of(stated, "worst", "index")]
         positions += claims_of(search_of(plan, rows))
         committee = self._stored("committee")
@@ -118,7 +118,7 @@ class Retraining:
         of = "".join(f" of {one.name}" for one in families if len(families) > 1 and one.number == drawn.family)
         for row, other in zip(rows, recorded, strict=True):
             name = f"network {row['index']}{of} of the {stream}"
-            # Once many differ, the others are not probed: it takes long, and the case is clear.
+            # Once several differ, the others are not probed for rounding: it takes long, and the case is clear.
             beyond = relative(row["scores"], other["scores"]) > TOLERANCE
             agreement = "different" if different >= NAMED and beyond else drawn.agreement(row, other)
             if agreement == "sensitive":

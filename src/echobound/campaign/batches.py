@@ -41,7 +41,7 @@ class Batches:
         if size is not None and size < 1:
             raise InputError(f"a batch must hold at least 1 draw, got {size}")
         self._indices, self.left, self._fixed = indices, todo, size
-        self._seen: deque[tuple[int, float]] = deque(maxlen=16)
+        self._timings: deque[tuple[int, float]] = deque(maxlen=16)
 
     def cut(self, workers: int) -> list[int]:
         """The next batch; empty when all are handed out."""
@@ -53,11 +53,11 @@ class Batches:
 
     def took(self, draws: int, seconds: float) -> None:
         """Learn from a finished batch."""
-        self._seen.append((draws, seconds))
+        self._timings.append((draws, seconds))
 
     def _by_time(self, workers: int) -> int:
-        if not self._seen:
+        if not self._timings:
             return FIRST
-        draws, seconds = (sum(part) for part in zip(*self._seen, strict=True))
+        draws, seconds = (sum(part) for part in zip(*self._timings, strict=True))
         wanted = max(SECONDS, CLIENT * workers)  # beyond a hundred workers, longer batches keep the client ahead
         return max(1, int(wanted * draws / max(seconds, 1e-9)))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 from echobound.campaign.engines import Engine, get_engine, require_known
 from echobound.campaign.machine import worker_count
-from echobound.plan.plan import setting
+from echobound.errors import InputError
+from echobound.plan import Plan, setting
 
-__all__ = ["Computing", "ComputingSettings"]
+__all__ = ["Computing", "ComputingSettings", "split_settings"]
 
 
 class ComputingSettings(TypedDict, total=False):
@@ -58,6 +60,12 @@ class Computing:
         worker_count(self.workers)
         require_known(self.engine)
 
+    @classmethod
+    def of(cls, computing: Computing | None, settings: Mapping[str, Any]) -> Computing:
+        """What a caller gave, as an object, as keywords or as both; keywords take precedence."""
+        _require_fields(settings, cls)
+        return replace(computing or cls(), **settings)
+
     @contextmanager
     def open_engine(self) -> Iterator[Engine]:
         """The engine, ready to work; it is closed at the end unless it was lent."""
@@ -69,7 +77,27 @@ class Computing:
                 engine.close()
 
 
-def split_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keywords that belong to `Computing`, and the others."""
-    own = {name: value for name, value in settings.items() if name in ComputingSettings.__annotations__}
-    return own, {name: value for name, value in settings.items() if name not in own}
+def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords that are fields of `Plan`, and those that are fields of `Computing`.
+
+    Examples
+    --------
+    >>> split_settings({"order": 50, "workers": 4})
+    ({'order': 50}, {'workers': 4})
+    >>> split_settings({"ordr": 50})
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: unknown setting 'ordr' (is it 'order'?): known are law, order, ...
+    """
+    _require_fields(settings, Plan, Computing)
+    planned = {field.name for field in fields(Plan)}
+    asked = {name: value for name, value in settings.items() if name in planned}
+    return asked, {name: value for name, value in settings.items() if name not in planned}
+
+
+def _require_fields(settings: Mapping[str, Any], *kinds: type[Any]) -> None:
+    known = [field.name for kind in kinds for field in fields(kind)]
+    for name in settings:
+        if name not in known:
+            near = "".join(f" (is it {one!r}?)" for one in get_close_matches(name, known, 1))
+            raise InputError(f"unknown setting {name!r}{near}: known are {', '.join(known)}")

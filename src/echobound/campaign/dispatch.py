@@ -1,4 +1,4 @@
-"""Dispatch: batches of draws to workers, rows to the ledger, events to whoever watches."""
+"""Dispatch: hand out batches of draws to workers, write rows to the ledger, report progress."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_campaign(
     progress = ledger.begin(indices, candidates.measures[0].direction, stream, family)
     todo = progress.planned - progress.done
     tell = on_progress or (lambda _: None)
-    batches = Batches(ledger.missing(indices, stream, family), todo, batch or candidates.batch)
+    batches = Batches(ledger.missing(indices, stream, family), todo, candidates.batch if batch is None else batch)
     # Entered first: in threads, only the one that limits BLAS may be able to restore it.
     with one_blas_thread(), asked_to_stop() as asked:
         tell(progress)
@@ -87,7 +87,7 @@ def evaluate_draws(
     on_progress: OnProgress | None = None,
 ) -> Rows:
     """Score some draws without a ledger, and return their rows in the order of their index."""
-    batches = Batches(iter(indices), len(indices), batch or candidates.batch)
+    batches = Batches(iter(indices), len(indices), candidates.batch if batch is None else batch)
     rows = np.zeros(0, row_dtype(len(candidates.measures)))
     start, sign = time.monotonic(), 1.0 if candidates.measures[0].direction == "max" else -1.0
     with one_blas_thread(), asked_to_stop() as asked:
@@ -131,10 +131,10 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             for future in engine.cancel(list(pending)):
                 del pending[future]
         engine.check()
-        if not pending:  # no workers at the moment, or everything was withdrawn
+        if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
-        for future in sorted(ended, key=_failed):  # what was finished is kept, whatever befell another
+        for future in sorted(ended, key=_failed):  # finished batches first: an error must not lose their rows
             batch = pending.pop(future)
             try:
                 report = future.result()

@@ -20,7 +20,7 @@ def require_feasible(candidates: Sequence[Candidates], workers: int | None) -> N
     problems[0].key(0)  # refuses a seed that cannot name a draw
     columns = max(one.law.most_columns(one.inputs, one.outputs) for one in problems)
     count = worker_count(workers)
-    needed = count * 3 * 8 * columns**2 / 2**30
+    needed = count * 3 * 8 * columns**2 / 2**30  # three square matrices of doubles for each worker
     if needed > memory_gib():
         raise InputError(
             f"a least-squares problem of {columns} columns needs about {needed:.0f} GiB with {count} workers, but this"

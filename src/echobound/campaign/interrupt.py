@@ -1,4 +1,4 @@
-"""Stopping in good order: the first signal lets the blocks in hand end, a second one does not wait."""
+"""Interrupts: the first signal lets the batches in hand finish, a second one does not wait."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Interrupted", "asked_to_stop"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """A campaign was stopped by a signal, after the blocks in hand.
+    """A campaign was stopped by a signal, after the batches in hand.
 
     Parameters
     ----------
     signum
         The signal.
     sentence
-        What was reached, and how to go on.
+        What was reached, and how to resume.
 
     Examples
     --------
@@ -40,9 +40,9 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], int | None]]:
-    """Keep SIGINT and SIGTERM while inside; the function given says which one came, if any.
+    """Hold SIGINT and SIGTERM back while inside; the function yielded returns the one that came, or None.
 
-    Only the main thread can do so; in another one, signals go where they went before.
+    Only the main thread can do so; in other threads, signals are handled as before.
     """
     came: list[int] = []
     before: dict[int, Any] = {}

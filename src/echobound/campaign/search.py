@@ -46,10 +46,11 @@ def _search_family(plan: SettledPlan, candidates: Candidates, ledger: Ledger, en
             rows = run_campaign(candidates, range(count), ledger, engine, on_progress=tell)
         except Interrupted as asked:
             rows = ledger.rows(candidates.stream, candidates.family)
-            rows = rows[: unbroken(rows)]
+            rows = rows[: unbroken(rows)]  # batches finish in any order, but a certificate needs the first n draws
             if asked.signum == signal.SIGINT and _certifies(plan, len(rows)):
                 return rows
             raise
+        # Asked only when all rows up to here are there, so that the answer does not depend on who finished first.
         due = networks_due(plan, rows["scores"][:, 0])
         if due <= count:
             return rows[:due]

@@ -1,8 +1,7 @@
 """The entry point: commands by name, errors as one sentence, exit codes.
 
-0: done. 1: done, and the answer is no (all networks diverged; a verification that speaks against its certificate;
-an audit that found something).
-2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) or SIGTERM.
+0: done. 1: done, and the answer is no (all networks diverged; a verification that speaks against its certificate; an
+audit that found something). 2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) or SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,11 +10,23 @@ import io
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from echobound.cli import bounds
+from echobound.cli.adapt import adapt
+from echobound.cli.audit import audit
+from echobound.cli.generalise import generalise
+from echobound.cli.identify import demo, identify
+from echobound.cli.options import with_options
+from echobound.cli.paper import reproduce, simulate_plant
+from echobound.cli.renew import renew
+from echobound.cli.runs import figures, report, show, verify
+from echobound.cli.simulate import simulate
 from echobound.cli.terminal import stop
+from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
 
 __all__ = ["app", "main"]
@@ -50,24 +61,27 @@ def _options(
         print(context.get_help())
 
 
-# Each module registers its commands with `app`; none of them imports anything slow before its command runs.
-from echobound.cli import (  # noqa: E402
-    adapt,
-    audit,
-    bounds,
-    generalise,
-    identify,
-    pages,
-    plant,
-    renew,
-    reproduce,
-    runs,
-    simulate,
-    watch,
-)
-
-for module in (bounds, plant, identify, simulate, runs, generalise, renew, adapt, audit, watch, pages, reproduce):
-    module.register(app)
+# In the order of the overview, each with an example.
+COMMANDS: dict[Callable[..., None], str] = {
+    simulate_plant: "--samples 8000 --output ph.csv",
+    demo: "",
+    identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
+    simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    verify: "runs/demo-1 --fresh 500",
+    show: "runs/demo-1",
+    generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
+    renew: "runs/plant new.csv --open-loop --updates 12",
+    adapt: "runs/plant new.csv --test later.csv --output adapted.npz",
+    audit: "runs/plant --data plant.csv",
+    watch: "runs/demo-1",
+    report: "runs/demo-1 --open",
+    figures: "runs/demo-1 --format pdf",
+    reproduce: "--orders 10,50,200",
+}
+bounds.register(app)
+for command, arguments in COMMANDS.items():
+    name = command.__name__.replace("_", "-")
+    app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
 
 
 def main() -> None:
@@ -91,12 +105,12 @@ def main() -> None:
             raise
         stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
     if code in (130, 143):
-        stop("stopped: what was finished is kept, and the same command with the same --run goes on from there", code)
+        stop("stopped: what was finished is kept, and the same command with the same --run resumes it", code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 class _Terminated(BaseException):
-    """SIGTERM outside a campaign; inside, the blocks in hand end first."""
+    """SIGTERM outside a campaign; within one, batches in progress are finished first."""
 
 
 def _terminated(*_: object) -> None:

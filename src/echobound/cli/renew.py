@@ -3,101 +3,74 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from echobound.cli.computing import Device, EngineName, Scheduler, Workers, chosen_engine
-from echobound.cli.identify import RunDir, finish
-from echobound.cli.reading import Columns, Decimate, Missing, Resample, SamplingTime, Sheet, Time, read_like
+import echobound
+from echobound.cli.identify import PANEL, RunDir, finish
+from echobound.cli.options import ComputingOptions, Options
+from echobound.cli.reading import ColumnsOfRun, TestFiles, ValidationFiles
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, progress, words
+from echobound.plan import Plan
+from echobound.runs import RunFolder
 
-if TYPE_CHECKING:
-    from echobound.data import Record
+__all__ = ["renew"]
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: echobound renew runs/plant new.csv --open-loop --updates 12")(renew)
+# The networks are those of the run: only how they are scored can be said again.
+SCORED = Options(
+    PANEL,
+    only=("blocks", "washout"),
+    help={
+        "blocks": "Without --validation: blocks of the data to score in turn; those of the run if not given.",
+        "washout": "Samples at the start of each record or block that do not count; those of the run if not given.",
+    },
+)
 
 
 def renew(
     run: Run,
     data: Annotated[list[str], typer.Argument(metavar="FILE", help="New data; several are several experiments.")],
-    validation: Annotated[str | None, typer.Option(help="File(s) to pick the best network on.")] = None,
-    blocks: Annotated[
-        int | None, typer.Option(help="Without --validation: blocks to score in turn; as the run if not given.")
-    ] = None,
-    test: Annotated[str | None, typer.Option(help="File(s) opened once, at the very end.")] = None,
+    reading: ColumnsOfRun,
+    plan: Annotated[Plan, SCORED],
+    computing: ComputingOptions,
+    validation: ValidationFiles = None,
+    test: TestFiles = None,
     updates: Annotated[
-        int | None, typer.Option(help="Renewals that are planned, settled at the first one; all hold together.")
+        int | None, typer.Option(help="How many renewals are planned, settled at the first one; all hold together.")
     ] = None,
     closed_loop: Annotated[
         bool | None,
         typer.Option(
             "--closed-loop/--open-loop",
-            help="Whether the new data depend on the network in use, as where it controls.",
+            help="Whether the new data depend on the network in use, for example because it controls the plant.",
         ),
     ] = None,
-    washout: Annotated[int | None, typer.Option(help="Samples that do not count; as the run if not given.")] = None,
-    inputs: Columns = None,
-    outputs: Columns = None,
-    sampling_time: SamplingTime = None,
-    time: Time = None,
-    resample: Resample = None,
-    decimate: Decimate = None,
-    missing: Missing = "error",
-    sheet: Sheet = None,
-    workers: Workers = None,
-    device: Device = "cpu",
-    engine: EngineName = "threads",
-    scheduler: Scheduler = None,
     into: RunDir = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Renew a certificate on new data: train and score all networks of a run again, and pick the best of them there.
+    """Renew a certificate: train and score all networks of a run again on new data, and pick the best of them there.
 
-    The networks were drawn without regard to the new data, so the certificate holds afresh, with the same N. Not so
+    The networks were drawn without regard to the new data, so the certificate holds afresh with the same N. It does not
     if the new data depend on the network in use (a loop closed through it): then identify with another seed. To renew
     once more, give the folder of the latest renewal.
     """
-    from echobound.renew import renew as run_renew
-    from echobound.runs.folder import RunFolder
-
     folder = RunFolder(run)
-    _ = folder.certificate  # no file is read for a run that is not one, or not finished
-
-    def read(files: list[str]) -> list[Record]:
-        return read_like(
-            folder.experiments.training[0],
-            files,
-            inputs,
-            outputs,
-            sampling_time=sampling_time,
-            time=time,
-            resample=resample,
-            decimate=decimate,
-            missing=missing,
-            sheet=sheet,
-        )
-
-    with progress("networks", quiet) as show, chosen_engine(engine, scheduler, workers) as crew:
-        result = run_renew(
+    _ = folder.certificate  # no file is read for a folder that is no run, or for a run that is not finished
+    like = folder.experiments.training[0]
+    with progress("networks", quiet) as show:
+        result = echobound.renew(
             run,
-            read(data),
-            read(words(validation)) if validation else None,
+            reading.read_like(like, data),
+            reading.read_like(like, words(validation)) if validation else None,
             closed_loop=closed_loop,
             updates=updates,
-            test=read(words(test)) if test else (),
-            blocks=blocks,
-            washout=washout,
-            workers=workers,
-            kernel=device,
-            engine=crew,
+            test=reading.read_like(like, words(test)) if test else (),
+            blocks=plan.blocks,
+            washout=plan.washout,
+            computing=computing,
             into=Path("runs") / f"{run.resolve().name}-{{plan}}" if into is None else into,
             on_progress=show,
         )

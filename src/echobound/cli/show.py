@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from echobound.arrays import Scores
 from echobound.cli.terminal import console
-from echobound.scenario import title_of
+from echobound.network import Committee
+from echobound.report.panels import ScorePanel, histogram
+from echobound.runs.scoring import NOT_COVERED
+from echobound.scenario import Certificate, title_of
 from echobound.scenario.words import score_title, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from echobound.network import Committee
-    from echobound.scenario import Certificate
 
 __all__ = ["committee_facts", "print_facts", "print_result", "second_facts"]
 
@@ -28,14 +26,12 @@ ROWS = 4  # of the histogram, eight steps each
 
 def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
     """Which networks a committee is made of, and that the certificate does not cover it."""
-    from echobound.runs.scoring import NOT_COVERED
-
     origins = [member.origin for member in committee.members]
     members = [certificate.position(origin["family"], origin["index"]) for origin in origins]
     return {"members": members, "statement": NOT_COVERED}
 
 
-def print_result(content: Mapping[str, Any], scores: NDArray[np.float64]) -> None:
+def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
@@ -80,11 +76,9 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     out.print(table)
 
 
-def _distribution(certificate: Mapping[str, Any], scores: NDArray[np.float64], width: int, *, unicode: bool) -> Text:
+def _distribution(certificate: Mapping[str, Any], scores: Scores, width: int, *, unicode: bool) -> Text:
     """The scores as a small histogram, the best of them marked at its end."""
     from rich.text import Text
-
-    from echobound.report.panels import ScorePanel, histogram
 
     best = certificate["threshold"]
     panel = ScorePanel(
@@ -162,7 +156,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", content["verification"]["worst"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
-    if certificate["winner"] is not None:
+    if content.get("stability"):
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
@@ -186,8 +180,4 @@ def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:
     for role, part in scores.items():
         for name, entry in part["per_output"].items():
-            yield f"{whose}{role}", f"{name}: FIT {_number(entry['fit'])} %, RMSE {_number(entry['rmse'])}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.5g}"
+            yield f"{whose}{role}", f"{name}: FIT {entry['fit']:.5g} %, RMSE {entry['rmse']:.5g}"

@@ -1,22 +1,22 @@
-"""What the commands share: printing for people or as JSON, and progress on a terminal."""
+"""What the commands share: printing as text or as JSON, and progress on a terminal."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from echobound.campaign.interrupt import Interrupted
 from echobound.files import jsonable
+from echobound.runs.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from echobound.runs.progress import Progress
 
 __all__ = [
     "AsJson",
@@ -27,9 +27,10 @@ __all__ = [
     "lines",
     "numbers",
     "print_json",
+    "print_lines",
     "progress",
     "spinner",
-    "standing",
+    "status_line",
     "stop",
     "words",
 ]
@@ -50,6 +51,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
 
+def print_lines(lines: Iterable[str], style: str | None = None) -> None:
+    """Print lines as they are: square brackets in them are no markup."""
+    for line in lines:
+        console().print(line, markup=False, style=style)
+
+
 def words(text: str | None) -> list[str]:
     """Split a comma-separated list."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
@@ -63,21 +70,17 @@ def numbers(text: str, name: str) -> list[int]:
         raise typer.BadParameter(f"{name} must be whole numbers separated by commas, got {text!r}") from None
 
 
-def standing(event: Progress) -> str:
-    """How far a campaign is, on one line: what is done, how fast, how long still, best and worst, failures."""
+def status_line(event: Progress) -> str:
+    """How far a campaign is, on one line: networks done, speed, time left, best and worst score, failures."""
     parts = [f"{event.done}/{event.planned}"]
     if event.rate is not None:
         parts.append(f"{event.rate:.3g}/s")
     if event.remaining:
         parts.append(f"{duration(event.remaining)} left")
-    return ", ".join([*parts, *_seen(event)])
-
-
-def _seen(event: Progress) -> list[str]:
     if event.best is None:
-        return ["no network yet"]
-    seen = [f"best {event.best:.5g}", f"worst {event.worst:.5g}"]
-    return [*seen, f"{event.failures} diverged"] if event.failures else seen
+        return ", ".join([*parts, "no network yet"])
+    parts += [f"best {event.best:.5g}", f"worst {event.worst:.5g}"]
+    return ", ".join([*parts, f"{event.failures} diverged"] if event.failures else parts)
 
 
 def duration(seconds: float) -> str:
@@ -115,17 +118,13 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | No
                 yield show
         else:
             yield lines(what)
-    except KeyboardInterrupt as interrupt:
-        from echobound.campaign.interrupt import Interrupted
-
-        if isinstance(interrupt, Interrupted):
-            stop(str(interrupt), interrupt.code)
-        raise
+    except Interrupted as interrupt:
+        stop(str(interrupt), interrupt.code)
 
 
 @contextmanager
 def spinner(what: str, quiet: bool) -> Iterator[None]:
-    """Say on the terminal what goes on while inside; nothing when piped or quiet."""
+    """Say on the terminal what is being done while inside; nothing when piped or quiet."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -134,14 +133,14 @@ def spinner(what: str, quiet: bool) -> Iterator[None]:
 
 
 def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
-    """Print a line on stderr at most once a minute, the first one after a minute."""
+    """Print a line on stderr at most once a minute: short runs stay silent in a log."""
     last = clock()
 
     def show(event: Progress) -> None:
         nonlocal last
         if clock() - last >= every:
             last = clock()
-            print(f"{what}: {standing(event)}", file=sys.stderr, flush=True)
+            print(f"{what}: {status_line(event)}", file=sys.stderr, flush=True)
 
     return show
 
@@ -156,14 +155,15 @@ def bar(what: str) -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[seen]}"),
+        TextColumn("{task.fields[status]}"),
         console=console(error=True),
         transient=True,
     ) as rich_bar:
-        task = rich_bar.add_task(what, total=None, seen="starting")
+        task = rich_bar.add_task(what, total=None, status="starting")
 
         def show(event: Progress) -> None:
-            seen = "compiling and starting" if event.best is None else standing(event).split(", ", 1)[1]
-            rich_bar.update(task, completed=event.done, total=event.planned, seen=seen)
+            # The bar has its own column for what is done.
+            status = "compiling and starting" if event.best is None else status_line(event).split(", ", 1)[1]
+            rich_bar.update(task, completed=event.done, total=event.planned, status=status)
 
         yield show

@@ -4,79 +4,70 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from echobound.cli.terminal import AsJson, bar, lines, print_json, standing
+from echobound.cli.runs import Run
+from echobound.cli.terminal import AsJson, bar, lines, print_json, status_line
+from echobound.runs.progress import Progress
+from echobound.runs.status import CampaignStatus, status_of
 
-if TYPE_CHECKING:
-    from echobound.runs.status import CampaignStatus
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: echobound watch runs/demo-1")(watch)
+__all__ = ["watch"]
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run: Run,
     once: Annotated[bool, typer.Option("--once", help="Look once and stop.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between looks.", min=0.1)] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far a running campaign is: what is done, how fast, how long still, best and worst, failures.
+    """Show how far a running campaign is: networks done, speed, time left, best and worst score, failures.
 
-    It reads the ledger and nothing else, so it can be started and stopped (Ctrl-C) at any time, on the machine where
-    the campaign was started. It ends with the campaign. With --json it looks once.
+    It only reads the ledger, so it can be started and stopped (Ctrl-C) at any time, on the machine where the campaign
+    was started. It ends with the campaign. With --json it looks once.
     """
-    from echobound.runs.status import status_of
-
-    seen = status_of(run)
+    status = status_of(run)
     if as_json:
-        print_json(_json(run, seen))
+        print_json(_json(run, status))
         return
-    if seen.running and not once:
+    if status.running and not once:
         if sys.stderr.isatty():
             with bar(str(run)) as show:
-                seen = _follow(run, seen, show, every)
+                status = _follow(run, status, show, every)
         else:
-            seen = _follow(run, seen, lines(str(run)), every)
-    print(f"{run}: {_words(seen)}")
+            status = _follow(run, status, lines(str(run)), every)
+    print(f"{run}: {_words(status)}")
 
 
-def _follow(run: Path, seen: CampaignStatus, show: Any, every: float) -> CampaignStatus:
-    from echobound.runs.status import status_of
-
-    while seen.running:
-        if seen.progress is not None:
-            show(seen.progress)
+def _follow(run: Path, status: CampaignStatus, show: Callable[[Progress], None], every: float) -> CampaignStatus:
+    while status.running:
+        if status.progress is not None:
+            show(status.progress)
         time.sleep(every)
-        seen = status_of(run)
-    return seen
+        status = status_of(run)
+    return status
 
 
-def _words(seen: CampaignStatus) -> str:
-    if seen.progress is None:
+def _words(status: CampaignStatus) -> str:
+    if status.progress is None:
         return "nothing was drawn yet"
-    what = f"{standing(seen.progress)} ({seen.what})"
-    if seen.running:
-        return f"{what}, written by process {seen.holder['pid']} on host {seen.holder['host']}"
-    if seen.progress.done < seen.progress.planned:
-        return f"{what}, not running: the command that started it goes on from there"
+    what = f"{status_line(status.progress)} ({status.what})"
+    if status.running:
+        return f"{what}, written by process {status.holder['pid']} on host {status.holder['host']}"
+    if status.progress.done < status.progress.planned:
+        return f"{what}, not running: the command that started it resumes it"
     return f"{what}, all drawn"
 
 
-def _json(run: Path, seen: CampaignStatus) -> dict[str, Any]:
-    event = seen.progress
+def _json(run: Path, status: CampaignStatus) -> dict[str, Any]:
     names = ("done", "planned", "best", "worst", "failures", "rate", "remaining")
     return {
         "run": str(run),
-        "running": seen.running,
-        "holder": seen.holder or None,
-        "what": seen.what,
-        **{name: None if event is None else getattr(event, name) for name in names},
+        "running": status.running,
+        "holder": status.holder or None,
+        "what": status.what,
+        **{name: getattr(status.progress, name, None) for name in names},
     }

@@ -18,7 +18,7 @@ from echobound.scenario import (
 
 __all__ = ["Bound", "settle_networks", "settle_stop"]
 
-MOST_NETWORKS = 2**32
+MOST_NETWORKS = 2**32  # an index is one word of the seed sequence
 Bound = Literal["exact", "explicit"]
 
 
@@ -100,6 +100,7 @@ def settle_stop(
                 f"patience finds the number of networks itself, but {networks} were asked for: leave the number out, or"
                 f" give the least number with the rule, as in patience:{rule.draws},{networks}"
             )
+        # Ranks say nothing about how good the best is in absolute terms: epsilon needs its own number of networks.
         least, epsilon = settle_networks(epsilon, beta, None, bound, discarded, joint)
         rule = replace(rule, least=max(rule.least, least))
         return rule, _drawable(rule.soonest), epsilon

@@ -1,9 +1,10 @@
 """Plan: everything that is settled before the first draw.
 
-`Plan` is what a user asks for; what is left open is None. `SettledPlan` has nothing open: it is recorded in ``plan.json``
-before the first draw and never changed. Keywords of `identify`, options of the command line, parameters of the estimators
-and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of `PlanSettings`, and the
-line that uses it.
+`Plan` is what a user asks for; what is left open is None. `SettledPlan` leaves nothing open: it is recorded in
+``plan.json`` before the first draw and never changed. Keywords of `identify`, options of the command line, parameters
+of the estimators and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of
+`PlanSettings`, and the line that uses it. The module is long because it has both classes: a field is complete only
+with the lines that settle, write and read it.
 """
 
 from __future__ import annotations
@@ -205,11 +206,14 @@ class Plan:
         as_count("committee", self.committee, least=0)
         if not 0 <= self.discarded < (self.networks or math.inf):
             raise InputError(
-                f"networks to set aside must be fewer than those drawn, and not negative: {self.discarded}"
+                f"the number of networks to set aside must be less than those drawn and not negative, got"
+                f" {self.discarded}"
             )
         names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
         if not names or len(set(names)) < len(names):
-            raise InputError(f"scores must be named once each, and at least one, got {', '.join(names) or 'none'}")
+            raise InputError(
+                f"each score must be named once, and at least one is needed, got {', '.join(names) or 'none'}"
+            )
         if self.joint and len(names) == 1:
             raise InputError(f"a joint statement is about several scores, but {names[0]} is the only one")
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
@@ -281,8 +285,8 @@ class SettledPlan(Plan):
             object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
         if (self.discarded or self.joint) and self.at_will:
             raise InputError(
-                "networks are set aside, and scores stated jointly, for a number of networks settled beforehand or found"
-                f" by patience, not under the rule {self.rule}: leave out one of the two"
+                "networks can be set aside, and scores stated jointly, for a number of networks settled beforehand or"
+                f" found by patience, not under the rule {self.rule}: leave out one of the two"
             )
         if len(self.law) > 1 and (self.stop is not None or self.discarded or self.joint or self.renewal is not None):
             raise InputError(
@@ -291,13 +295,14 @@ class SettledPlan(Plan):
             )
         if self.target is not None and not self.at_will:
             raise InputError(
-                "a target looks at the scores, so it needs a rule that holds whatever makes one stop (anytime, between,"
-                f" looks, mixture), not {self.rule}"
+                "a target looks at the scores, so it needs a rule that holds however the search is stopped (anytime,"
+                f" between, looks, mixture), not {self.rule}"
             )
 
     def asked(self) -> Plan:
         """The plan that settles to this one on the same data."""
         values = {f.name: getattr(self, f.name) for f in fields(Plan)}
+        values["blocks"] = self.blocks or 0  # 0: without validation data, the end is held out again
         if self.stop is not None and self.stop.by_ranks:  # patience finds the number itself
             values["networks"] = None
         return Plan(**values | {"scores": self.measures})
@@ -369,7 +374,7 @@ class SettledPlan(Plan):
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a complete plan: {error}") from None
         for name in sorted(set(expected) | set(content)):
-            if expected.get(name) != content.get(name):
+            if expected.get(name, MISSING) != content.get(name, MISSING):
                 raise InputError(f"{name} is not what was planned")
         return plan
 

@@ -1,4 +1,4 @@
-"""Validation: on which data networks are scored, settled before the first draw and said in words."""
+"""Validation: which data networks are scored on, settled before the first draw and explained in words."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ def settle_validation(
     blocks: int | None = None,
     washout: int | None = None,
 ) -> Validation:
-    """Settle what is trained on, what is scored and the washout; what is not given is chosen by the data's length.
+    """Settle what is trained on, what is scored and the washout; what is not given follows from the length of the data.
 
     Parameters
     ----------
     training, validation, test
         Records, one or several each.
     blocks
-        Without validation data: 0 holds out the end of the last training record, a number scores so many blocks in
-        turn, None chooses.
+        Without validation data: 0 holds out the end of the last training record, another number scores that many
+        blocks in turn, and None chooses.
     washout
         None chooses.
 

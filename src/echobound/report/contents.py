@@ -133,9 +133,7 @@ class RunContents:
         named = {"typical": order[(len(order) - 1) // 2], "worst": order[-1]}
         band = second.band()
         return {
-            which: replace(
-                self._records("test", [records[number]], f"episode {number}"), band=() if band is None else band.widths
-            )
+            which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
             for which, number in named.items()
             if which == "worst" or len(order) > 1
         }
@@ -146,9 +144,9 @@ class RunContents:
         family = self.certificate.family_name(position)
         return f"{position} ({family})" if family else str(position)
 
-    def _records(self, role: str, records: Sequence[Record], key: str | None = None) -> Response:
-        """Records one after the other: those of a role, or others under a key of their own."""
-        pairs = self.folder.respond(key or role, records)
+    def _records(self, role: str, records: Sequence[Record]) -> Response:
+        """Records of a role, one after the other."""
+        pairs = self.folder.respond(records)
         first, offset = self.folder.model.washout, 0
         times: list[Any] = []
         for record in records:

@@ -123,7 +123,7 @@ def reproduce_paper(
     if networks < 1 or fresh < 0:
         raise InputError(f"at least 1 network is needed and no negative number of fresh ones, got {networks}, {fresh}")
     data = paper_data(default_data_seed() if data_seed is None else data_seed)
-    how = Computing(**settings) if computing is None else computing
+    how = Computing.of(computing, settings)
     plan = Plan(
         law="paper",
         order=tuple(orders),

@@ -15,13 +15,13 @@ from echobound.scenario.ordering import goodness
 
 __all__ = ["by_family", "certificate_of", "networks_due", "search_of", "search_rows", "unbroken"]
 
-FURTHER = 64  # networks that are drawn at least before a target is looked for again
+FURTHER = 64  # least number of networks between two looks at a target
 
 
 def networks_due(plan: SettledPlan, scores: Scores) -> int:
     """How many networks of each family the search needs, as far as these scores say, in the order of their index.
 
-    It follows from the scores up to there alone, so that neither workers nor rows beyond can change it.
+    It follows from the scores up to that network alone, so that neither the number of workers nor later rows change it.
     """
     direction = plan.measures[0].direction
     if plan.stop is not None and plan.stop.by_ranks:
@@ -39,14 +39,14 @@ def by_family(plan: SettledPlan, rows: Rows) -> list[Rows]:
 
 
 def search_rows(plan: SettledPlan, rows: Rows, stated: int | None = None) -> Rows:
-    """Of the rows in the ledger, family after family, those that the certificate speaks of.
+    """Those rows of the ledger that the certificate is about, family after family.
 
     Parameters
     ----------
     plan, rows
         What was planned, and what was drawn.
     stated
-        How many the certificate says there are: it counts where the plan allows stopping at will.
+        The number of networks in the certificate, which counts where the plan allows stopping at will.
     """
     if plan.at_will:
         return rows[: unbroken(rows) if stated is None else stated]

@@ -65,7 +65,9 @@ class Faults:
         """Report a fault; `why` is the sentence that is raised, if the values do not speak for themselves."""
         if not self.collect:
             raise DamagedFile(
-                self.folder / file, part, why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated"
+                self.folder / file,
+                part or "content",
+                why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated",
             )
         self.findings.append(
             Finding(f"{file}, {part}" if part else file, shortened(expected, 300), shortened(found, 300))
@@ -90,14 +92,17 @@ class Faults:
         """What `read` returns; when collecting, None if it fails, which is a finding."""
         try:
             return read()
-        except Unusable:
-            return None  # reported where it was found
-        except DamagedFile as error:
-            if not self.collect:
-                raise
-            self.report(file, error.part, "what was written", error.why)
         except EchoboundError as error:
             if not self.collect:
                 raise
-            self.report(file, "", "a file that can be used", str(error))
+            self.collect_error(file, error)
         return None
+
+    def collect_error(self, file: str, error: EchoboundError) -> None:
+        """Turn an error into a finding."""
+        if isinstance(error, Unusable):
+            return  # reported where it was found
+        if isinstance(error, DamagedFile):
+            self.report(file, error.part, "what was written", error.why)
+        else:
+            self.report(file, "", "a file that can be used", str(error))

@@ -1,14 +1,15 @@
-"""RunFolder: all that a run leaves behind, complete in itself, and the one reader of it.
+"""RunFolder: everything that a run leaves behind, complete in itself, and its only reader.
 
-Each file is read once and held against the others. A fault is raised, or collected (`Faults`): the audit is a reader that
-collects. The ledger is opened and checked once: by the writer for as long as it writes, else on the first use.
+Each file is read once and compared with the others. A fault is raised, or collected (`Faults`): the audit is a reader
+that collects. The ledger is opened and checked once: by the writer for as long as it writes, otherwise on first use.
+The module is long because no other one may know how the files of a run depend on each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,22 +24,23 @@ from echobound.errors import DamagedFile, EchoboundError, InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json
 from echobound.kernels import Kernel, Status, compiled_dynamics
 from echobound.network import Committee, EchoStateNetwork, respond
-from echobound.plan import DescribedLaw, SettledPlan, Validation
+from echobound.plan import DescribedLaw, SettledPlan, Validation, settle_questions
 from echobound.runs.derivation import by_family, certificate_of, networks_due, search_rows
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import Ledger, rows_digest
-from echobound.scenario import Certificate, Generalisation, Patience, ranking
+from echobound.scenario import Certificate, Generalisation, Patience, Questions, ranking
 from echobound.scores import Score, get_score
 
 __all__ = ["RunFolder", "make_folder"]
 
 NAMED = 5  # rows that are named one by one
+CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
 T = TypeVar("T")
 
 
 def make_folder(path: Path, why: str) -> None:
-    """Make a folder for a run; one that holds anything else is refused, and `why` says why it is no run folder."""
+    """Make a folder for a run. A folder that holds anything else is refused; `why` says what it is not."""
     leftovers = (".plan.json.",)  # temporary name of the first file, left behind by a killed process
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -50,32 +52,25 @@ def make_folder(path: Path, why: str) -> None:
 
 
 def _part(file: str) -> Callable[[Callable[[RunFolder], T]], cached_property[T]]:
-    """A part of the folder that is read once; one that cannot be read is reported once."""
+    """A part of the folder that is read once; one that cannot be used is reported once."""
 
     def reader(read: Callable[[RunFolder], T]) -> cached_property[T]:
         def value(self: RunFolder) -> T:
-            if file in self._unusable:
+            if read.__name__ in self._unusable:
                 raise Unusable(f"{file} cannot be used")
             try:
                 return read(self)
-            except Unusable:
-                raise
             except EchoboundError as error:
                 if not self.faults.collect:
                     raise
-                self._unusable.add(file)
-                problem = error
-                self.faults.attempt(file, lambda: _raise(problem))
+                self._unusable.add(read.__name__)
+                self.faults.collect_error(file, error)
                 raise Unusable(f"{file} cannot be used") from None
 
         value.__doc__ = read.__doc__
         return cached_property(value)
 
     return reader
-
-
-def _raise(error: EchoboundError) -> None:
-    raise error
 
 
 class RunFolder:
@@ -102,7 +97,7 @@ class RunFolder:
         self.stored = True  # False for a run that is kept in memory alone
         self.outputs: dict[str, list[Signal]] = {}  # by model, on the scored samples of each fold, where at hand
         self._ledger: Ledger | None = None
-        self._responses: dict[str, dict[str, list[tuple[Signal, Signal]]]] = {}
+        self._responses: dict[str, dict[str, tuple[Signal, Signal]]] = {}
         self._unusable: set[str] = set()
 
     # Writing -------------------------------------------------------------------------------------------------------
@@ -129,7 +124,7 @@ class RunFolder:
         elif folder.stored:
             make_folder(folder.path, "not a run folder")
             write_json(folder.path / "plan.json", plan.to_dict())
-        folder.__dict__["plan"] = plan  # with its scores, which a user may have defined
+        folder.__dict__["plan"] = plan  # this one has the scores themselves, which may be the user's own
         if experiments is not None:
             if folder.stored and (folder.path / "data.npz").exists():
                 _ = folder.experiments  # they must still be those of the plan
@@ -164,13 +159,13 @@ class RunFolder:
         """What was certified must still follow; once its test data were opened, a search must not be resumed."""
         _ = self.certificate
         drawn = len(self.search)
-        if self.plan.at_will and self.has("generalisation.json"):
-            if drawn < networks_due(self.plan, self.search["scores"][:, 0]):
-                raise RunError(
-                    f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
-                    " resume it would be to choose by them; nothing was changed; start another run with other data"
-                )
-        for name in ("certificate", "search", "_rows"):  # about to change
+        opened = self.plan.at_will and self.has("generalisation.json")
+        if opened and drawn < networks_due(self.plan, self.search["scores"][:, 0]):
+            raise RunError(
+                f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
+                " resume it would be to choose by them; nothing was changed; start another run with other data"
+            )
+        for name in ("certificate", "stated", "search", "_rows"):  # they are about to change
             self.__dict__.pop(name, None)
 
     @contextmanager
@@ -195,14 +190,15 @@ class RunFolder:
         self, certificate: Certificate, model: EchoStateNetwork | None = None, committee: Committee | None = None
     ) -> None:
         """Keep the models and, last, the certificate."""
-        self.__dict__ |= {"certificate": certificate, "model": model, "committee": committee}
+        content = certificate.to_dict()
+        self.__dict__ |= {"certificate": certificate, "stated": content, "model": model, "committee": committee}
         if not self.stored:
             return
         if model is not None:
             model.save(self.path / "model.npz")
         if committee is not None:
             committee.save(self.path / "committee.npz")
-        write_json(self.path / "certificate.json", certificate.to_dict())
+        write_json(self.path / "certificate.json", content)
 
     def record_fresh(self, count: int) -> None:
         """Record that the first `count` fresh rows of each family are the verification."""
@@ -240,7 +236,8 @@ class RunFolder:
         try:
             return SettledPlan.from_dict({**content, "digest": expected})
         except InputError as error:
-            raise DamagedFile(self.path / "plan.json", "content", str(error)) from None
+            self.faults.report("plan.json", "", "a plan that could have been settled", str(error), why=str(error))
+            raise Unusable("plan.json cannot be used") from None
 
     @property
     def stores_data(self) -> bool:
@@ -253,13 +250,15 @@ class RunFolder:
         if not self.stores_data:
             raise RunError(f"{self.path} does not hold its data: only what was drawn and what it scored is stored")
         experiments = Experiments.load(self.path / "data.npz")
-        why = "data.npz does not hold the data of this plan"
-        self.faults.require("plan.json", "data", expected=experiments.digest, found=self.plan.data, why=why)
+        if experiments.digest != self.plan.data:
+            if not self.faults.collect:  # as with the models, the file to restore is named
+                raise DamagedFile(self.path / "data.npz", "digest", "these are not the data of plan.json")
+            self.faults.report("plan.json", "data", experiments.digest, self.plan.data)
         self._require_folds(experiments)
         return experiments
 
     def _require_folds(self, experiments: Experiments) -> None:
-        """What was trained on and scored must be what the data and the washout give."""
+        """The folds of the plan must be those that follow from the data, the blocks and the washout."""
         plan = self.plan
         derived = self.faults.attempt(
             "plan.json, folds", lambda: Validation(experiments, plan.blocks, plan.washout).folds
@@ -269,7 +268,7 @@ class RunFolder:
             self.faults.report("plan.json", "folds", ours, theirs)
 
     def candidates(self, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
-        """What was drawn, of each family, on the stream of the search; made again from plan and data."""
+        """The candidates of each family on the stream of the search, made from plan and data."""
         # Without its data, this says what cannot be redone.
         return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
 
@@ -296,13 +295,11 @@ class RunFolder:
 
     @_part("rows of the search")
     def search(self) -> Rows:
-        """The rows that the certificate speaks of, family after family."""
+        """The rows that the certificate is about, family after family."""
         rows, plan = self.rows(SEARCH), self.plan
         stated = None
-        if plan.at_will and self.has("certificate.json"):
-            networks = (self.faults.attempt("certificate.json", lambda: self.json("certificate.json")) or {}).get(
-                "networks"
-            )
+        if plan.at_will and self.has("certificate.json"):  # any number is as good, so it is the certificate's own
+            networks = (self.faults.attempt("certificate.json", lambda: self.stated) or {}).get("networks")
             stated = networks if isinstance(networks, int) else None
         complete = [self._require_complete(number, part, stated) for number, part in enumerate(by_family(plan, rows))]
         found = search_rows(plan, rows[rows["index"] >= 0], stated)
@@ -311,18 +308,19 @@ class RunFolder:
         return found
 
     def _require_complete(self, number: int, rows: Rows, stated: int | None) -> bool:
-        """Whether there is a row for each network of a family, and none beyond."""
+        """Whether there is a row for each network of a family; too many rows are a fault as well."""
         plan = self.plan
         due = networks_due(plan, rows["scores"][:, 0])
         due = stated or due if plan.at_will else due
-        # Patience may learn late that it was enough, and a search stopped at will may be resumed: rows beyond are fine.
-        beyond = len(rows) > due and not (isinstance(plan.stop, Patience) or plan.at_will)
+        # Patience may find out late that it had enough, and a search stopped at will may be resumed: both may leave
+        # more rows than the certificate is about.
+        too_many = len(rows) > due and not (isinstance(plan.stop, Patience) or plan.at_will)
         missing = np.setdiff1d(np.arange(due), rows["index"])
-        if beyond or len(missing):
-            said = [f"{len(rows)} rows"] + ([f"none of network {missing[0]}"] if len(missing) else [])
+        if too_many or len(missing):
             of = f" of {plan.families[number].name}" if len(plan.families) > 1 else ""
-            expected = f"one for each of {due} networks{of}"
-            self.faults.report("ledger.sqlite", "rows of the search", expected, ", ".join(said))
+            found = f"{len(rows)} rows" + (f", none of network {missing[0]}" if len(missing) else "")
+            expected, why = f"one for each of {due} networks{of}", f"{found}, but {due} networks{of} are due"
+            self.faults.report("ledger.sqlite", "rows of the search", expected, found, why)
         return not len(missing)
 
     def _require_status(self, name: str, rows: Rows) -> None:
@@ -349,15 +347,21 @@ class RunFolder:
         stored = self.faults.attempt("verification.json", lambda: self.json("verification.json")) or {}
         count, most = stored.get("fresh"), min(len(part) for part in parts)
         if not isinstance(count, int) or not 0 <= count <= most:
-            self.faults.report("verification.json", "fresh", f"at most the {most} fresh rows of the ledger", count)
+            expected, why = (
+                f"at most the {most} fresh rows of the ledger",
+                f"{count}, but the ledger has {most} fresh rows",
+            )
+            self.faults.report("verification.json", "fresh", expected, count, why)
             count = most
         found = np.concatenate([part[:count] for part in parts])
         if (found["index"] != np.tile(np.arange(count), len(parts))).any():
             others = f"others, up to {found['index'].max()}"
-            self.faults.report("ledger.sqlite", "fresh rows", f"networks 0 to {count - 1}", others)
-        self.faults.compare(
-            "verification.json", {"fresh": count, "rows": rows_digest(found)}, stored | {"fresh": count}
-        )
+            why = f"networks 0 to {count - 1} were counted, but there are {others}"
+            self.faults.report("ledger.sqlite", "fresh rows", f"networks 0 to {count - 1}", others, why)
+        why = "the fresh rows of the ledger are not those that it counts"
+        seal, found_seal = rows_digest(found), stored.pop("rows", "nothing")
+        self.faults.require("verification.json", "rows", expected=seal, found=found_seal, why=why)
+        self.faults.compare("verification.json", {"fresh": count}, stored | {"fresh": count})
         if len(rows) > len(found):
             more = len(rows) - len(found)
             self.faults.notes.append(f"{more} more fresh networks are in the ledger than verifications count")
@@ -365,14 +369,28 @@ class RunFolder:
         return found
 
     @_part("model.npz")
-    def model(self) -> EchoStateNetwork:
-        """The network that was picked."""
+    def _model(self) -> EchoStateNetwork:
         return EchoStateNetwork.load(self.path / "model.npz")
 
     @_part("committee.npz")
+    def _committee(self) -> Committee:
+        return Committee.load(self.path / "committee.npz")
+
+    @cached_property
+    def model(self) -> EchoStateNetwork:
+        """The network that was picked; it must be that of the certificate, which must follow."""
+        self._require_certified()
+        return self._model
+
+    @cached_property
     def committee(self) -> Committee | None:
-        """The best networks as one model; None if there is none."""
-        return Committee.load(self.path / "committee.npz") if self.has("committee.npz") else None
+        """The best networks as one model, which must be that of the certificate; None if there is none."""
+        self._require_certified()
+        return self._committee if self.has("committee.npz") else None
+
+    def _require_certified(self) -> None:
+        if not self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
+            _ = self.certificate
 
     @property
     def models(self) -> dict[str, EchoStateNetwork | Committee]:
@@ -381,32 +399,52 @@ class RunFolder:
             return {}
         return {"model": self.model} | ({} if self.committee is None else {"committee": self.committee})
 
-    def respond(self, role: str, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
-        """Measured and simulated outputs of each record, by model; computed once for each role."""
-        if role not in self._responses:
-            self._responses[role] = {
-                name: respond(model, records, self.plan.horizon, dynamics=compiled_dynamics())
-                for name, model in self.models.items()
-            }
-        return self._responses[role]
+    def respond(self, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
+        """Measured and simulated outputs of each record, by model; no model runs over the same record twice."""
+        found: dict[str, list[tuple[Signal, Signal]]] = {name: [] for name in self.models}
+        for record in records:
+            key = records_digest([record])  # a record read from a file again is still the same record
+            if key not in self._responses:
+                fast, horizon = compiled_dynamics(), self.plan.horizon
+                runs = {name: respond(model, [record], horizon, dynamics=fast) for name, model in self.models.items()}
+                self._responses[key] = {name: pair for name, [pair] in runs.items()}
+            for name, pair in self._responses[key].items():
+                found[name].append(pair)
+        return found
+
+    @_part("certificate.json")
+    def stated(self) -> dict[str, Any]:
+        """The certificate as it stands in its file, not checked."""
+        return self.json("certificate.json")
 
     @_part("certificate.json")
     def certificate(self) -> Certificate:
         """The certificate, every number of it derived again from plan, data, ledger and models."""
-        stated = self.json("certificate.json")
+        _ = self.plan  # whoever names a folder that is no run should hear that, not that a file is missing
+        stated = self.stated
         found = {name: value for name, value in stated.items() if name != "provenance"}
         before = len(self.faults.findings)
         derived = self.faults.attempt("certificate.json, what is claimed", self._derived)
         expected = self._planned() if derived is None else derived
         if derived is None:
             found = {name: found.get(name, "nothing") for name in expected}
+        self._name_other_files(expected, found)
         self.faults.compare("certificate.json", expected, found)
         if len(self.faults.findings) > before:
             raise Unusable("certificate.json does not follow")
         return Certificate.from_dict(stated, path=self.path / "certificate.json")
 
+    def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Raise an error that names the file which is not the one that was certified.
+
+        An audit lists digests instead: it cannot know whether the file or the certificate was changed.
+        """
+        for name, file in CERTIFIED.items() if not self.faults.collect else ():
+            if stated_of(expected, "digests", name) != stated_of(found, "digests", name):
+                raise DamagedFile(self.path / file, "digest", f"this is not the {name} that was certified")
+
     def _derived(self) -> dict[str, Any] | None:
-        """The certificate, all of it, without its provenance."""
+        """The certificate, all of it, without its provenance; None if rows are missing."""
         rows, plan = self.search, self.plan
         if not self.complete:
             return None
@@ -421,20 +459,19 @@ class RunFolder:
 
     def _model_digests(self) -> dict[str, str]:
         """Digests of the models in the folder; of one that should be there and cannot be read, that it should."""
-        any_left, found = bool(self.ranked(1)), {"model": "", "committee": ""}
-        if any_left and self.has("model.npz"):
-            model = self.faults.attempt("model.npz", lambda: self.model)
-            found["model"] = model.digest if model else ""
-        if any_left and self.plan.committee and self.has("committee.npz"):
-            committee = self.faults.attempt("committee.npz", lambda: self.committee)
-            found["committee"] = committee.digest if committee else ""
-        for name, wanted in (("model", any_left), ("committee", any_left and self.plan.committee > 0)):
-            if wanted and not found[name]:
-                found[name] = f"that of a {name}.npz"
+        found = {"model": "", "committee": ""}
+        if not self.ranked(1):  # all networks diverged
+            return found
+        wanted = ["model", "committee"] if self.plan.committee else ["model"]
+        for name in wanted:
+            # A file that is missing is a finding by its digest alone.
+            there = self.has(f"{name}.npz") or not self.faults.collect
+            model = self.faults.attempt(f"{name}.npz", partial(getattr, self, f"_{name}")) if there else None
+            found[name] = model.digest if model else f"that of a {name}.npz"
         return found
 
     def _planned(self) -> dict[str, Any]:
-        """What the plan alone says of the certificate."""
+        """Fields of the certificate that follow from the plan alone."""
         plan = jsonable(self.plan.to_dict())
         fields = {name: plan[name] for name in ("seed", "epsilon", "beta", "bound", "rule", "horizon")}
         return {**fields, "law": plan.get("law", {}), "score": self.plan.scores[0], "blocks": self.plan.blocks}
@@ -447,7 +484,7 @@ class RunFolder:
     def generalisation(self) -> Generalisation | None:
         """The second certificate, every statement derived again from what was seen; None if there is none.
 
-        What was seen is taken as stored, as the rows of the ledger are: an audit runs the models again.
+        The errors that were seen are taken as stored, like the rows of the ledger: only an audit runs the models again.
         """
         certificate, file = self.certificate, "generalisation.json"
         if not self.has(file):
@@ -461,11 +498,18 @@ class RunFolder:
         stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
         score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
         self.faults.require(file, "optimism", expected=(certificate.horizon, *score), found=stated)
-        _ = self.tested(found)
+        if self.tested(found) is self.experiments.test:
+            why = "a criterion that is not in plan.json was named when the test data had been opened"
+            self.faults.require(file, "late", expected=self.comes_late(found.settled), found=found.late, why=why)
         return found
 
+    def comes_late(self, questions: Questions) -> bool:
+        """Whether a criterion for the run's own test data was named once these were open: it is not in the plan."""
+        planned = settle_questions(self.plan.criterion).criterion
+        return questions.criterion is not None and questions.criterion != planned
+
     def tested(self, second: Generalisation) -> tuple[Record, ...]:
-        """The records that a second certificate speaks of: the run's own test data, or those given later."""
+        """The records that a second certificate is about: the run's own test data, or those given later."""
         own, wanted = self.experiments.test, second.digests.get("test")
         if own and records_digest(own) == wanted:
             return own

@@ -1,4 +1,4 @@
-"""Ledger: every row of a run, in SQLite, appended a block at a time."""
+"""Ledger: every row of a run, in SQLite, appended a batch at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from echobound.runs.progress import Progress
 from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
-__all__ = ["Ledger", "look", "rows_digest"]
+__all__ = ["Ledger", "latest_progress", "rows_digest"]
 
 SCHEMA = 2
 KEY = "stream, family, number"
@@ -47,8 +47,8 @@ CHUNK = 1 << 13  # rows read at once: as Python objects they take ten times the 
 class Ledger:
     """The score table of a run.
 
-    Rows are keyed by (stream, family, index) and never change. One block is one transaction, so a run that is killed
-    loses at most the blocks in hand.
+    Rows are keyed by (stream, family, index) and never change. A batch is one transaction, so a run that is killed
+    loses at most the batches in hand.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ class Ledger:
         self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
-        self._write = write
+        self._write, self._prepared, self._schema = write, False, SCHEMA
         self._origins: dict[str, int] = {}
         try:
-            with _said(path or "ledger"):
+            with _sqlite_errors(path or "ledger"):
                 self._open(plan)
         except BaseException:
             with suppress(AttributeError):
@@ -98,7 +98,7 @@ class Ledger:
         about = {"plan": plan, "scores": "\n".join(self.scores)}
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables and self._write:
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._prepare_writing()
             self._create(about | {"schema": str(SCHEMA)})
             return
         stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
@@ -106,7 +106,7 @@ class Ledger:
         if schema.isdecimal() and int(schema) > SCHEMA:
             raise RunError(
                 f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
-                " nothing was changed; install that version to go on"
+                " nothing was changed; install that version to use it"
             )
         expected = TABLES.get(int(schema) if schema.isdecimal() else SCHEMA)
         if tables != expected:
@@ -116,15 +116,20 @@ class Ledger:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
             raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
-        if not self._write:
+        self._schema = int(schema)
+
+    def _prepare_writing(self) -> None:
+        """Make the first change to the file. Whoever is refused before the first row leaves every byte as it was."""
+        if self._prepared or not self._write:
             return
-        self._db.execute("PRAGMA journal_mode=WAL")  # the first change to the file, after all checks
-        if int(schema) < SCHEMA:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        if self._schema < SCHEMA:
             with self._transaction():
-                for version in range(int(schema), SCHEMA):
+                for version in range(self._schema, SCHEMA):
                     for statement in MIGRATIONS[version]:
                         self._db.execute(statement)
                 self._db.execute("UPDATE about SET value = ? WHERE name = 'schema'", (str(SCHEMA),))
+        self._prepared = True
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
@@ -150,15 +155,23 @@ class Ledger:
                 self._db.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction that changes the file."""
+        with _sqlite_errors(self.path or "ledger"):
+            self._prepare_writing()
+            with self._transaction():
+                yield
+
     def begin(self, indices: range, direction: Direction, stream: int = SEARCH, family: int = 0) -> Progress:
-        """Record what will be done now, and say how much of it is there already."""
+        """Record what is about to be drawn, and return how much of it is there already."""
         query = (
             "SELECT count(*), min(score_0), max(score_0), coalesce(sum(status = ?), 0) FROM rows"
             " WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         )
-        with _said(self.path or "ledger"), self._transaction():
-            where = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
-            done, low, high, failures = self._db.execute(query, where).fetchone()
+        with self._writing():
+            values = (int(Status.DIVERGED), stream, family, indices.start, indices.stop)
+            done, low, high, failures = self._db.execute(query, values).fetchone()
             now = time.time()
             self._db.execute(
                 "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -167,12 +180,12 @@ class Ledger:
         return self.progress(stream, family)
 
     def progress(self, stream: int = SEARCH, family: int = 0) -> Progress:
-        """How far the campaign is that was begun last on a stream and family."""
+        """Progress of the latest campaign on a stream and family."""
         query = f"SELECT {PROGRESS} FROM progress WHERE stream = ? AND family = ?"
         return _progress(self._db.execute(query, (stream, family)).fetchone())
 
     def append(self, rows: Rows, **origin: Any) -> None:
-        """Add a block of rows in one transaction; a row that is there already stays as it is.
+        """Add a batch of rows in one transaction; a row that is there already stays as it is.
 
         Parameters
         ----------
@@ -195,7 +208,7 @@ class Ledger:
             "failures": int((rows["status"] == Status.DIVERGED).sum()),
             "at": time.time(),
         }
-        with _said(self.path or "ledger"), self._transaction():
+        with self._writing():
             columns.append([self._origin(origin)] * len(rows))
             before = self._db.total_changes
             insert = f"INSERT INTO rows VALUES ({places}) ON CONFLICT ({KEY}) DO NOTHING"
@@ -208,7 +221,7 @@ class Ledger:
             )
 
     def _origin(self, origin: dict[str, Any]) -> int:
-        """Number under which an origin is recorded."""
+        """The number that rows refer to an origin by."""
         if not origin:
             return 0
         place = origin.pop("place", None)
@@ -225,53 +238,56 @@ class Ledger:
             "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
             " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
         )
-        with _said(self.path or "ledger"):
+        with _sqlite_errors(self.path or "ledger"):
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
         query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
-        with _said(self.path or "ledger", "table rows"):
+        with _sqlite_errors(self.path or "ledger", "table rows"):
             return {(stream, family): count for stream, family, count in self._db.execute(query)}
 
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
         """Rows of a stream and family, all or those of some indices, in the order of their index."""
-        where, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
+        table, key = "FROM rows WHERE stream = ? AND family = ?", [stream, family]
         if indices is not None:
-            where, key = f"{where} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
+            table, key = f"{table} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with _said(self.path or "ledger", "table rows"), self._transaction("DEFERRED"):  # one state of the table
-            [count] = self._db.execute(f"SELECT count(*) {where}", key).fetchone()
+        with (
+            _sqlite_errors(self.path or "ledger", "table rows"),
+            self._transaction("DEFERRED"),
+        ):  # one state of the table
+            [count] = self._db.execute(f"SELECT count(*) {table}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
-            cursor = self._db.execute(f"SELECT {', '.join(names)} {where} ORDER BY number", key)
+            cursor = self._db.execute(f"SELECT {', '.join(names)} {table} ORDER BY number", key)
             start = 0
             while part := cursor.fetchmany(CHUNK):
                 try:
                     flat = np.fromiter(chain.from_iterable(part), dtype=np.float64, count=len(part) * len(names))
                 except (TypeError, ValueError) as error:
                     raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
-                table, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
-                into["index"], into["status"], into["order"], into["ridge"] = table[:, :4].T
-                into["scores"], into["seconds"] = table[:, 4:-1], table[:, -1]
+                values, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
+                into["index"], into["status"], into["order"], into["ridge"] = values[:, :4].T
+                into["scores"], into["seconds"] = values[:, 4:-1], values[:, -1]
                 start += len(part)
         return rows
 
     def missing(self, indices: range, stream: int = SEARCH, family: int = 0) -> Iterator[int]:
-        """Those of the indices that have no row yet, in order."""
+        """The indices that have no row yet, in order."""
         query = "SELECT number FROM rows WHERE stream = ? AND family = ? AND number >= ? AND number < ?"
         for start in range(indices.start, indices.stop, WINDOW):
             stop = min(start + WINDOW, indices.stop)
             absent = np.ones(stop - start, dtype=bool)
-            with _said(self.path or "ledger", "table rows"):
+            with _sqlite_errors(self.path or "ledger", "table rows"):
                 found = self._db.execute(query, (stream, family, start, stop))
                 absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
             yield from (start + np.flatnonzero(absent)).tolist()
 
     def close(self) -> None:
         """Leave one plain file behind."""
-        for _ in range(10 if self._write and self.path is not None else 0):
+        for _ in range(10 if self._prepared and self.path is not None else 0):
             try:
                 self._db.execute("PRAGMA journal_mode=DELETE")
                 break
@@ -304,10 +320,10 @@ def _progress(row: Sequence[Any]) -> Progress:
     )
 
 
-def look(path: Path) -> tuple[int, int, Progress] | None:
-    """Stream, family and progress of what was worked on last, from the ledger alone; None before the first start."""
+def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
+    """Stream, family and progress of the latest campaign, from the ledger alone; None before the first one."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _said(path):
+    with _sqlite_errors(path):
         db = _connect(path, write=False)
         try:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -329,14 +345,14 @@ def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 @contextmanager
-def _said(path: Path | str, part: str = "database") -> Iterator[None]:
-    """What SQLite finds wrong, as a sentence."""
+def _sqlite_errors(path: Path | str, part: str = "database") -> Iterator[None]:
+    """Turn errors of SQLite into sentences for the user."""
     try:
         yield
     except sqlite3.OperationalError as error:
         raise RunError(
             f"cannot use {path} ({error}): the rows before are safe; free some space or repair the permissions, and"
-            " start again to go on"
+            " start again to resume"
         ) from None
     except sqlite3.IntegrityError:
         raise  # a row that cannot be: no fault of the file

@@ -1,4 +1,4 @@
-"""One writer for a run folder."""
+"""Lock: one process writes in a run folder at a time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ NAME = "ledger.lock"
 
 
 def lock(folder: Path) -> Callable[[], None]:
-    """Lock a folder against other writers, or refuse at once; the function returned gives it free again.
+    """Lock a folder against other writers, or refuse at once; the function returned releases it.
 
-    The operating system gives it free too when the process ends, however it ends. The file says who holds it; one that
-    a killed process left behind locks nothing.
+    The operating system releases it when the process ends, however it ends. The file names the process that holds it;
+    one that a killed process left behind locks nothing.
     """
     try:
         import fcntl
     except ImportError:  # no such locks on this system: SQLite's own must do
         return lambda: None
     path = folder / NAME
-    for attempt in range(5):  # whoever asks for the holder has it for an instant
+    for attempt in range(5):  # `holder` takes the lock for an instant
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -41,7 +41,7 @@ def lock(folder: Path) -> Callable[[], None]:
             ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(handle, path):
+            if _is_current(handle, path):
                 break
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
@@ -53,7 +53,7 @@ def lock(folder: Path) -> Callable[[], None]:
         os.close(handle)
         time.sleep(0.01 * attempt)
     else:
-        raise RunError(f"{folder} is in use by {_who(_read(path))}: wait for it to end, or choose another folder")
+        raise RunError(f"{folder} is in use by {_described(_read(path))}: wait for it to end, or choose another folder")
     about = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
     with suppress(OSError):  # a full disk: the lock holds all the same
         os.ftruncate(handle, 0)
@@ -72,7 +72,7 @@ def lock(folder: Path) -> Callable[[], None]:
 
 
 def holder(folder: Path) -> dict[str, Any] | None:
-    """Who writes in a folder: ``pid``, ``host`` and ``since``; None if nobody does."""
+    """The process that writes in a folder: ``pid``, ``host`` and ``since``; None if there is none."""
     try:
         import fcntl
 
@@ -88,8 +88,8 @@ def holder(folder: Path) -> dict[str, Any] | None:
         os.close(handle)
 
 
-def _is(handle: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name: its holder removes it when done."""
+def _is_current(handle: int, path: Path) -> bool:
+    """Whether the open file still has that name: the holder removes it when done, and another one may follow."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except OSError:
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {"pid": None, "host": None, "since": None}
 
 
-def _who(about: dict[str, Any]) -> str:
+def _described(about: dict[str, Any]) -> str:
     if about["pid"] is None:
         return "another process"
     return f"process {about['pid']} on host {about['host']} since {about['since']}"

@@ -1,8 +1,8 @@
-"""Generalisation: the models of a run over test data that nothing was chosen by, and what may be asked of these."""
+"""Opening: the models of a run on test data that nothing was chosen by, and what may be asked of such data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,11 +27,12 @@ __all__ = [
     "generalisation_of",
     "models_of",
     "open_test_data",
+    "permit_opening",
     "record_once",
-    "settle_opening",
 ]
 
 Model = EchoStateNetwork | Committee
+Pairs = Sequence[tuple[Signal, Signal]]  # measured and simulated outputs of each record
 
 
 def generalisation_of(
@@ -43,7 +44,7 @@ def generalisation_of(
     score: str | Score,
     picked: float | None,
     horizon: int | None = None,
-    pairs: Mapping[str, Sequence[tuple[Signal, Signal]]] | None = None,
+    run: Callable[[Sequence[Record]], Mapping[str, Pairs]] | None = None,
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
@@ -61,8 +62,8 @@ def generalisation_of(
         By which score the network was picked, and what it scored on validation data.
     horizon
         None for free runs; k for predictions k samples ahead.
-    pairs
-        Measured and simulated outputs of each test record by model, if the models were run before.
+    run
+        Runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if not given.
 
     Examples
     --------
@@ -75,9 +76,11 @@ def generalisation_of(
     """
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
-    if pairs is None or settled.blocks is not None:
+    if run is None:
         fast = compiled_dynamics()
-        pairs = {name: respond(one, episodes, horizon, dynamics=fast) for name, one in models.items()}
+        pairs: Mapping[str, Pairs] = {n: respond(one, episodes, horizon, dynamics=fast) for n, one in models.items()}
+    else:
+        pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
     return Generalisation(
         settled=settled,
@@ -85,7 +88,7 @@ def generalisation_of(
         outputs=model.output_names,
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
-        seen={name: _seen(each, settled.criterion) for name, each in pairs.items()},
+        seen={name: _errors_of(each, settled.criterion) for name, each in pairs.items()},
         optimism=Optimism.of(
             np.nan if picked is None else picked,
             score(measured, simulated),
@@ -98,21 +101,21 @@ def generalisation_of(
 
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
-    own, certificate = folder.experiments.test, folder.certificate
+    certificate = folder.certificate
     return generalisation_of(
         models_of(folder),
         folder.experiments.training,
-        own if records is None else records,
+        folder.experiments.test if records is None else records,
         settled,
         score=folder.plan.measures[0],
         picked=certificate.threshold,
         horizon=certificate.horizon,
-        pairs=folder.respond("test", own) if records is None else None,
+        run=folder.respond,
     )
 
 
-def _seen(pairs: Sequence[tuple[Signal, Signal]], criterion: Criterion | None) -> EpisodeErrors:
-    """What is seen of a model, from measured and simulated outputs of each episode."""
+def _errors_of(pairs: Pairs, criterion: Criterion | None) -> EpisodeErrors:
+    """Errors of a model in each episode, and its scores where a criterion asks for them."""
     with np.errstate(invalid="ignore"):
         peaks = [np.abs(measured - simulated).max(axis=0) for measured, simulated in pairs]
     score = None if criterion is None else get_score(criterion.score)
@@ -124,7 +127,7 @@ def _seen(pairs: Sequence[tuple[Signal, Signal]], criterion: Criterion | None) -
 
 
 def _scales(training: Sequence[Record]) -> tuple[float, ...]:
-    """How wide a band is for each output relative to the others: by the deviation in the training data."""
+    """Relative width of the band for each output: the standard deviation in the training data."""
     deviation = np.concatenate([record.y for record in training]).std(axis=0)
     if len(deviation) == 1:
         return (1.0,)
@@ -174,11 +177,11 @@ def models_of(folder: RunFolder) -> dict[str, Model]:
     return folder.models
 
 
-def settle_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
-    """Whether test data may be opened for what is asked, or have been for just that, and whether it is late to ask.
+def permit_opening(known: Generalisation | None, test: str, asked: Questions, own: str) -> tuple[bool, bool]:
+    """Whether test data must be opened for these questions (they were not, so far), and whether a question comes late.
 
-    Test data can be opened once. What was asked then can be asked again and has the same answer. A criterion that was
-    settled beforehand may be brought in later, once, and the certificate says that it came later. New data may be given
+    Test data can be opened once. The same questions can be asked again and have the same answer; others are refused.
+    A criterion that was settled beforehand may be named later, once, and the certificate says so. New data may be given
     once, after those of the run.
 
     Parameters
@@ -195,8 +198,8 @@ def settle_opening(known: Generalisation | None, test: str, asked: Questions, ow
     if test != known.digests["test"]:
         if known.digests["test"] != own:
             raise InputError(
-                "this run has a second certificate on test data that were given for it: others are not taken, or one"
-                " could go on until the outcome is pleasing; identify again in another folder to start afresh"
+                "this run has a second certificate on test data that were given for it: others are refused, since one"
+                " could continue until the outcome is pleasing; identify again in another folder to start afresh"
             )
         return True, False
     if asked in (known.settled, replace(known.settled, criterion=None)):
@@ -210,11 +213,11 @@ def settle_opening(known: Generalisation | None, test: str, asked: Questions, ow
 
 
 def record_once(folder: RunFolder, second: Generalisation, given: Sequence[Record] = ()) -> Generalisation:
-    """Record a second certificate, unless there is one that says as much already: that one is returned."""
+    """Record a second certificate and return it, unless there is one for the same questions: then that one."""
     own, known = records_digest(folder.experiments.test), folder.generalisation
     if known is not None and not given and known.digests["test"] not in (own, second.digests["test"]):
-        return second  # on data that were given later, and stays
-    opened, late = settle_opening(known, second.digests["test"], second.settled, own)
+        return second  # the recorded one is about data given later, and stays
+    opened, late = permit_opening(known, second.digests["test"], second.settled, own)
     if not opened and known is not None:
         return known
     second = replace(second, late=late or second.late, earlier=len(folder.experiments.test) if given else 0)

@@ -53,7 +53,7 @@ class Progress:
 
 
 class TotalProgress:
-    """Progress of campaigns one after the other as that of one: give it to each, and call `next` between them.
+    """Progress of several campaigns as one: pass it to each of them in turn, and call `next` after each.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class TotalProgress:
         self._before = self._last = Progress(0, planned, None, None, 0, 0.0, 0)
 
     def __call__(self, event: Progress) -> None:
-        """Tell of the whole what was told of the campaign at hand, at the rate of that one."""
+        """Take the progress of the current campaign, and pass on that of the whole, at the rate of the current one."""
         before = self._before
         best = [value for value in (before.best, event.best) if value is not None]
         worst = [value for value in (before.worst, event.worst) if value is not None]
@@ -97,5 +97,5 @@ class TotalProgress:
             self._tell(self._last)
 
     def next(self) -> None:
-        """The campaign at hand is done."""
+        """The current campaign is done."""
         self._before = self._last

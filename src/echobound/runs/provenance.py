@@ -1,4 +1,4 @@
-"""Where, when and with what a run was computed: kept beside a certificate, outside its identity."""
+"""Provenance: where, when and with what a run was computed; kept with a certificate, outside its digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = ("echobound", "numpy", "scipy", "numba")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A machine and the versions on it: rows of one kind of place are the same bit for bit."""
+    """A machine and the versions on it: rows from two equal places are the same bit for bit."""
 
     host: str
     machine: str
@@ -52,7 +52,7 @@ def _version(name: str) -> str:
 
 
 def _processor() -> str:
-    """Model of the processor; what BLAS chooses by it is why kinds of machines differ in the last bits."""
+    """Model of the processor; BLAS chooses its code by it, so that kinds of machines differ in the last bits."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -60,7 +60,7 @@ def _processor() -> str:
         return platform.processor()
 
 
-def require_same_versions(where: str, theirs: Mapping[str, str]) -> None:
+def require_same_versions(host: str, theirs: Mapping[str, str]) -> None:
     """Refuse a worker whose versions differ from those here: its rows might too.
 
     Examples
@@ -74,8 +74,8 @@ def require_same_versions(where: str, theirs: Mapping[str, str]) -> None:
         ours = getattr(here(), name)
         if theirs[name] != ours:
             raise RunError(
-                f"the worker on {where} has {name} {theirs[name]}, but here it is {ours}: install the same version on"
-                " both, and start again to go on"
+                f"the worker on {host} has {name} {theirs[name]}, but here it is {ours}: install the same version on"
+                " both, and start again to resume"
             )
 
 

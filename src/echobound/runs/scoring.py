@@ -37,7 +37,7 @@ def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
     they are still at hand from the search, they are trained again.
     """
     if not folder.outputs and folder.plan.blocks is None:
-        pairs = folder.respond("validation", folder.experiments.validation)
+        pairs = folder.respond(folder.experiments.validation)
         folder.outputs = {name: [np.concatenate([y for _, y in each])] for name, each in pairs.items()}
     elif not folder.outputs and folder.models:
         networks = {one.family: one for one in folder.candidates() if isinstance(one, Networks)}
@@ -69,7 +69,7 @@ def scores_of(folder: RunFolder) -> dict[str, dict[str, Any]]:
         folds = [summary(y, simulated, channels) for y, simulated in zip(measured, outputs, strict=True)]
         found[name] = {"validation": mean_summary(folds)}
         if folder.experiments.test:
-            pairs = folder.respond("test", folder.experiments.test)[name]
+            pairs = folder.respond(folder.experiments.test)[name]
             y, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
             found[name]["test"] = summary(y, simulated, channels)
     return found

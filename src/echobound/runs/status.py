@@ -1,4 +1,4 @@
-"""A campaign as seen from outside: by its ledger and its lock, nothing else."""
+"""Status: a campaign as seen by another process, from its ledger and its lock alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import RunError
-from echobound.runs.ledger import look
+from echobound.runs.ledger import latest_progress
 from echobound.runs.lock import holder
 from echobound.runs.progress import Progress
 
@@ -42,14 +42,14 @@ class CampaignStatus:
 
 
 def status_of(folder: Path) -> CampaignStatus:
-    """Look at a run folder, without disturbing whoever writes there."""
+    """Status of the campaign in a run folder; whoever writes there is not disturbed."""
     path = folder / "ledger.sqlite"
     writes = holder(folder) or {}
     if not path.exists():
         if not writes and not (folder / "plan.json").exists():
             raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")
         return CampaignStatus(None, "", writes)
-    found = look(path)
+    found = latest_progress(path)
     if found is None:
         return CampaignStatus(None, "", writes)
     stream, family, progress = found

@@ -1,4 +1,4 @@
-"""What the fresh networks of a run say about its certificate."""
+"""Verification: what the fresh networks of a run say about its certificate."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ __all__ = ["verification_of"]
 def verification_of(folder: RunFolder) -> dict[str, Any]:
     """Violations among all fresh networks drawn so far, with their probability under the exact theory.
 
-    The best case stands at the top, the worst case under ``worst``. If the worst network of the search diverged, none
-    can be worse, and the worst case is about the probability of divergence. Of several families each is held against
-    its own best and worst, for which there is an exact theory, and these outcomes stand under ``families``. Where the
-    search was stopped at will, what the fresh networks certify they certify alone.
+    The best case is at the top level, the worst case under ``worst``. If the worst network of the search diverged, none
+    can be worse, and the worst case is about the probability of divergence. With several families, each is compared
+    with its own best and worst, for which there is an exact theory; these outcomes are under ``families``. If the
+    search was stopped at will, what is certified rests on the fresh networks alone.
     """
     count = len(folder.plan.families)
     searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.fresh))
     direction, beta = folder.certificate.direction, as_probability("beta", folder.certificate.beta) / count
     share: Probability = folder.certificate.beta if count == 1 else beta
     at_will = folder.plan.at_will
-    families = [_Family(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
+    families = [_FamilyScores(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
     if count == 1:
         return {**families[0].outcome("best"), "worst": families[0].outcome("worst")}
     names = [family.name for family in folder.plan.families]
-    return {**_together(folder, families, names, "best"), "worst": _together(folder, families, names, "worst")}
+    return {
+        **_over_families(folder, families, names, "best"),
+        "worst": _over_families(folder, families, names, "worst"),
+    }
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
+class _FamilyScores:
     """Networks of the search and fresh ones, drawn from one law."""
 
     search: Scores
@@ -53,7 +56,7 @@ class _Family:
         if case == "worst" and not np.isfinite(threshold):
             return self._divergence()
         strict, ties = count_violations(self.fresh, float(threshold), self.direction, case)
-        # Where all diverged, all that diverge tie: together with the search they would certify nothing.
+        # If all of the search diverged, every fresh one that diverges is a tie, and pooled they would certify nothing.
         alone = self.at_will or not np.isfinite(threshold)
         outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, alone=alone)
         return {
@@ -81,11 +84,11 @@ class _Family:
         }
 
 
-def _together(folder: RunFolder, families: list[_Family], names: list[str], case: Case) -> dict[str, Any]:
-    """Of several families: how many violate the certificate, and each family against its own best or worst.
+def _over_families(folder: RunFolder, families: list[_FamilyScores], names: list[str], case: Case) -> dict[str, Any]:
+    """How many networks of all families violate the certificate, and each family against its own best or worst.
 
-    Whatever violates the certificate violates its own family's best as well, so that the largest of the families'
-    limits, each with its share of beta, holds for the certificate whichever family a new network comes from.
+    A network that violates the certificate violates its own family's best as well. So the largest of the families'
+    limits, each with its share of beta, holds for the certificate, whichever family a new network comes from.
     """
     certificate = folder.certificate
     each = [family.outcome(case) for family in families]

@@ -41,13 +41,13 @@ class Dask(Engine):
         `distributed.Client`. None starts a cluster on this machine, which nobody else can reach.
     workers
         Processes of the cluster on this machine; one for each core if not given.
-    patience
+    timeout
         Seconds to wait for the scheduler, and for its first worker.
     """
 
     name = "dask"
 
-    def __init__(self, scheduler: Any = None, workers: int | None = None, *, patience: float = 30.0) -> None:
+    def __init__(self, scheduler: Any = None, workers: int | None = None, *, timeout: float = 30.0) -> None:
         try:
             import distributed
         except ImportError:
@@ -55,7 +55,7 @@ class Dask(Engine):
         self._cluster: Any = None
         self._own = not isinstance(scheduler, distributed.Client)
         self._count = worker_count(workers)
-        self._patience = patience
+        self._timeout = timeout
         self._client: Any = scheduler
         if self._own:
             self._client = self._connect(distributed, scheduler)
@@ -83,7 +83,7 @@ class Dask(Engine):
                     silence_logs=logging.CRITICAL,
                 )
         try:
-            return distributed.Client(self._cluster or scheduler, timeout=self._patience, set_as_default=False)
+            return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise RunError(
                 f"no Dask scheduler answers at {scheduler} ({_first_line(error)}): nothing was drawn; start one with"
@@ -93,7 +93,7 @@ class Dask(Engine):
     def _require_workers(self) -> None:
         """At least one worker, and the same versions on all."""
         try:
-            self._client.wait_for_workers(1, timeout=self._patience)
+            self._client.wait_for_workers(1, timeout=self._timeout)
         except TimeoutError:
             raise RunError(
                 f"the Dask scheduler at {self.address} has no workers: nothing was drawn; start some with 'dask worker"
@@ -118,7 +118,7 @@ class Dask(Engine):
     def workers(self) -> int:
         """Threads of all workers, by now."""
         if time.monotonic() - self._counted > REFRESH:
-            with self._speaking(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
+            with self._scheduler_errors(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
                 self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
             self._counted = time.monotonic()
             if self._slots == 0 and not self._warned:
@@ -135,14 +135,14 @@ class Dask(Engine):
         self._scatter()
 
     def _scatter(self) -> None:
-        with self._speaking():
+        with self._scheduler_errors():
             [self._data] = self._client.scatter([self._candidates], broadcast=True, hash=False)
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
         """Have a batch scored."""
         if self._data is None:
             self._scatter()
-        with self._speaking():
+        with self._scheduler_errors():
             task = self._client.submit(evaluate, self._data, indices, pure=False)
         promise: Future[Report] = Future()
         self._tasks[promise] = task
@@ -168,7 +168,7 @@ class Dask(Engine):
     def cancel(self, waiting: Iterable[Future[Report]]) -> set[Future[Report]]:
         """Withdraw the batches that no worker has begun, and return them."""
         tasks = {promise: task for promise in waiting if (task := self._tasks.get(promise)) is not None}
-        with self._speaking():
+        with self._scheduler_errors():
             begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
             left = {promise for promise, task in tasks.items() if task.key not in begun and promise.cancel()}
             self._client.cancel([tasks[promise] for promise in left])
@@ -183,8 +183,8 @@ class Dask(Engine):
             )
 
     @contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """An error while the scheduler is spoken to may mean that it is lost."""
+    def _scheduler_errors(self) -> Iterator[None]:
+        """An error while talking to the scheduler may mean that it is lost: then that is raised."""
         self.check()
         try:
             yield

@@ -84,7 +84,7 @@ class AnyExecutor(Engine):
         counted = next((number for number in known if isinstance(number, int) and number > 0), usable_cores())
         self._executor, self._workers = executor, worker_count(counted if workers is None else workers)
         self.name = type(executor).__name__
-        self._job: tuple[str, Any] = ("", b"")
+        self._packed: tuple[str, Any] = ("", b"")
 
     @property
     def workers(self) -> int:
@@ -94,12 +94,12 @@ class AnyExecutor(Engine):
     def start(self, candidates: Candidates) -> None:
         """Get ready for batches of these candidates."""
         packed = candidates.packed()
-        self._job = hashlib.sha256(packed).hexdigest(), packed
+        self._packed = hashlib.sha256(packed).hexdigest(), packed
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
         """Have a batch scored."""
         try:
-            return self._executor.submit(evaluate_packed, *self._job, indices)
+            return self._executor.submit(evaluate_packed, *self._packed, indices)
         except BrokenExecutor as error:
             future: Future[Report] = Future()  # a lost worker shows up where results are collected
             future.set_exception(error)
@@ -137,11 +137,11 @@ class Processes(AnyExecutor):
     def start(self, candidates: Candidates) -> None:
         """Put the data where all processes find them, once."""
         super().start(candidates)
-        key, packed = self._job
-        self._forget()
+        key, packed = self._packed
+        self._free_shared()
         self._shared = SharedMemory(create=True, size=len(packed))
         _buffer(self._shared)[: len(packed)] = packed
-        self._job = key, (self._shared.name, len(packed))
+        self._packed = key, (self._shared.name, len(packed))
 
     def recovered(self, error: Exception) -> bool:
         """A process that is lost takes its pool with it: the batches run in a new one."""
@@ -152,7 +152,7 @@ class Processes(AnyExecutor):
             self._executor = self._pool()
         return True
 
-    def _forget(self) -> None:
+    def _free_shared(self) -> None:
         if self._shared is not None:
             self._shared.close()
             with suppress(FileNotFoundError):
@@ -162,7 +162,7 @@ class Processes(AnyExecutor):
     def close(self) -> None:
         """End the processes."""
         self._executor.shutdown(cancel_futures=True)
-        self._forget()
+        self._free_shared()
 
 
 def _begin_worker() -> None:
