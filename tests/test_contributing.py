@@ -318,13 +318,10 @@ class Inline(Engine):
         return future
 
 
-def test_an_engine(data):
+def test_a_engine(data):
     result = identify(*data, **SMALL, engine=Inline())
     assert result.certificate.provenance["ran"][0]["engine"] == "inline"
     assert result.certificate == identify(*data, **SMALL).certificate
-
-
-test_a_engine = test_an_engine
 
 
 def test_a_file_format(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ import pytest
 import scipy.io
 
 from echobound.data import read_csv, read_records, read_table
+from echobound.data.table import reading_as
 from echobound.errors import DataError
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -143,7 +144,7 @@ def test_matrices_and_structures_of_matlab(tmp_path: Path) -> None:
     assert (table.signal("u") == U).all()
     assert (table.signal(["u[2]", "y"]) == np.stack([U[:, 1], Y], axis=1)).all()
     assert (table.signal(["data.u", "data.deep.y"]) == np.column_stack([U, Y])).all()
-    assert table.record("u", "y").input_names == ("u[1]", "u[2]")
+    assert table.records("u", "y")[0].input_names == ("u[1]", "u[2]")
     for name, what in (("Ts", "a single number"), ("note", "text"), ("c", "a cell array")):
         with pytest.raises(DataError, match=f"variable '{name}' of plant.mat is {what}"):
             table.signal(name)
@@ -303,6 +304,14 @@ def test_nested_and_complex_data_say_what_is_there(tmp_path: Path) -> None:
     assert "is complex" in refused(FRAME.assign(valve=z))
     assert "real numbers" in refused(np.column_stack([z, z]), 1, 2)
     assert "complex" in refused((z, Y), None, None)
+
+
+def test_what_a_parser_raises_becomes_one_sentence() -> None:
+    message = (
+        r"^plant\.mat cannot be read as a MATLAB file \(unknown type 77\): is the file complete\? Save or export it"
+    )
+    with pytest.raises(DataError, match=f"{message} again$"), reading_as(Path("plant.mat"), "a MATLAB file"):
+        raise ValueError("unknown\ntype 77")
 
 
 def test_wrong_orientation_suggests_transposing(tmp_path: Path) -> None:

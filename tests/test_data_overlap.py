@@ -67,7 +67,7 @@ def test_names_and_sides_of_channels_do_not_hide_a_part() -> None:
 
 def test_an_episode_counts_once() -> None:
     require_distinct([ramp(5), ramp(6), ramp(5, start=1.0)])
-    message = r"test records 1 \(run\) and 3 \(again\) are the same data"
+    message = r"test records 1 \(run\) and 3 \(again\) are the same data: give each episode once$"
     with pytest.raises(DataError, match=message):
         require_distinct([ramp(5), ramp(6), ramp(5, name="again")])
 
@@ -77,5 +77,6 @@ def test_data_that_were_used_are_refused_as_test_data() -> None:
     used = [("training", training), ("validation", validation)]
     require_untouched([test], used)
     for touched, role in ((training, "training"), (validation.part(3, 9), "validation"), (ramp(100), "training")):
-        with pytest.raises(DataError, match=f"is among the {role} data of this run"):
+        message = f"is among the {role} data of this run: a second certificate needs data that played no part in any"
+        with pytest.raises(DataError, match=f"{message} choice$"):
             require_untouched([test, touched], used)

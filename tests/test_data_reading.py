@@ -240,7 +240,9 @@ def test_the_sampling_time_comes_from_the_time_column(write: Write) -> None:
     [
         (
             ["0", "10", "20", "40", "50"],
-            "time column 't' of plant.csv is irregular at row 5: a step of 10 was expected, found 20",
+            "time column 't' of plant.csv is irregular at row 5: a step of 10 was expected, found 20: resample the data"
+            r" to one sampling time \(resample=10, --resample 10\), split them at gaps \(missing='split',"
+            r" --missing split\), or cut them there$",
         ),
         (["0", "1", "2", "4", "5", "6"], "irregular at row 5: a step of 1 was expected, found 2"),
         (["0", "1", "1", "2", "3", "4"], "irregular at row 4: a step of 1 was expected, found 0"),

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from echobound.data import Record, decimated, read_records, resampled
+from echobound.data import Record, read_records
+from echobound.data.sampling import decimated, resampled
 from echobound.data.table import RowNumbers
 from echobound.errors import DataError
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from echobound.data import SCALINGS, Record, Scaling
+from echobound.data import Record
+from echobound.data.scaling import SCALINGS, Scaling
 from echobound.errors import DataError, InputError
 from echobound.files import read_npz, write_npz
 

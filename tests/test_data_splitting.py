@@ -62,7 +62,8 @@ def test_the_default_washout_leaves_four_fifths_of_every_part(lengths: list[int]
 
 def test_records_must_outlast_the_washout() -> None:
     require_longer_than_washout([counting(101), counting(500)], washout=100)
-    with pytest.raises(DataError, match=r"washout=100 must be shorter than every test record, but run has 100 samples"):
+    message = "washout=100 must be shorter than every test record, but run has 100 samples: shorten the washout or give"
+    with pytest.raises(DataError, match=f"{message} more data$"):
         require_longer_than_washout([counting(500), counting(100)], washout=100, what="test")
     with pytest.raises(InputError, match="0 or more, got -1"):
         require_longer_than_washout(counting(5), washout=-1)
@@ -74,7 +75,8 @@ def test_a_constant_output_is_named(constant: float) -> None:
     y[:100, 1] = np.arange(100)
     record = Record(u=np.arange(300.0), y=y, output_names=("T", "pH"))
     require_varying_outputs(record, washout=99)
-    with pytest.raises(DataError, match=r"output 'pH' is .* in all scored validation samples: FIT is undefined"):
+    message = "output 'pH' is .* in all scored validation samples: FIT is undefined for a constant output, so give"
+    with pytest.raises(DataError, match=f"{message} validation data in which it varies$"):
         require_varying_outputs(record, washout=100)
 
 

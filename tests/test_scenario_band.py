@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echobound.errors import InputError
-from echobound.scenario import DistributionBand, RankBand, SecondSet, epsilon_exact
+from echobound.scenario import DistributionBand, RankBand, epsilon_exact
 from echobound.scenario.bands import crossing_probability, local_level, rank_limits
 
 # beta, K: gamma and epsilon_1, _2, _5, _10 for N = 645
@@ -113,15 +113,3 @@ def test_ranks_chosen_after_a_look():
     assert worst.thresholds == (None, 5.0)
     with pytest.raises(InputError, match="5 ranks of 4"):
         RankBand.of(range(4), beta=0.5, ranks=5)
-
-
-def test_second_set():
-    """Rank among all, the last among equals; its limit is that of the band over all ranks."""
-    scores = [1.0, 3.0, 3.0, 2.0]
-    second = SecondSet.of(scores, winner=1, beta=0.1)
-    assert second.rank == 2
-    assert second.epsilon == RankBand.of(scores, beta=0.1).epsilons[1]
-    assert SecondSet.of(scores, winner=0, beta=0.1, direction="min").rank == 1
-    assert SecondSet.of([1.0, math.nan], winner=1, beta=0.1).rank == 2
-    with pytest.raises(InputError, match="not one of"):
-        SecondSet.of(scores, winner=4, beta=0.1)

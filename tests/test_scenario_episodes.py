@@ -12,9 +12,7 @@ from echobound.scenario import (
     ConformalBand,
     ErrorLimit,
     FailureRate,
-    MeanLoss,
     Optimism,
-    expected_optimism,
 )
 from echobound.scenario.statements.episodes import cut_blocks
 
@@ -67,35 +65,6 @@ def test_conformal_band_over_several_outputs():
             ConformalBand.of(bad, beta=0.1)
     with pytest.raises(InputError, match="scales"):
         ConformalBand.of(errors, beta=0.1, scales=[1.0])
-
-
-def test_mean_loss():
-    assert agrees(MeanLoss.of([0.5] * 50, beta=0.05).margin, "0.173082")
-    assert agrees(MeanLoss.of([0.5] * 50, beta=0.05, candidates=645).margin, "0.318718")
-    assert MeanLoss.of([0.9] * 5, beta=0.05).limit == 1.0
-    for bad in ([], [1.1], [math.nan]):
-        with pytest.raises(InputError, match="between 0 and 1"):
-            MeanLoss.of(bad, beta=0.05)
-
-
-@pytest.mark.parametrize(
-    ("networks", "golden"),
-    [(10, "1.5387527308"), (100, "2.5075936364"), (315, "2.8932713952"), (645, "3.1132846139"), (1000, "3.2414357691")],
-)
-def test_mean_of_the_best_of_normal_numbers(networks, golden):
-    # Scores without spread are noise alone, and the best of them is all luck.
-    assert agrees(expected_optimism(networks, spread=0.0, noise=1.0), golden)
-
-
-def test_expected_optimism():
-    assert expected_optimism(1, 0.0, 1.0) == pytest.approx(0.0, abs=1e-10)
-    assert expected_optimism(2, 0.0, 1.0) == pytest.approx(1 / math.sqrt(math.pi))
-    assert agrees(expected_optimism(645, 1.0, 0.5), "0.69615")
-    assert expected_optimism(645, 1.0, 0.0) == 0.0
-    rng = np.random.default_rng(0)
-    true, noise = rng.normal(size=(3000, 100)), 0.5 * rng.normal(size=(3000, 100))
-    luck = noise[np.arange(3000), (true + noise).argmax(axis=1)]
-    assert luck.mean() == pytest.approx(expected_optimism(100, 1.0, 0.5), abs=5 * luck.std() / math.sqrt(3000))
 
 
 def test_optimism():

@@ -9,7 +9,7 @@ from golden import agrees
 from scipy import stats
 
 from echobound.errors import InputError
-from echobound.scenario import Gain, extrapolated_gain, learning_curve, tail_gain
+from echobound.scenario import Gain, learning_curve, tail_gain
 from echobound.scenario.statements.gain import _tail, beaten_probability
 
 EXPONENTIAL = [-math.log(1 - i / 201) for i in range(1, 201)]
@@ -64,18 +64,6 @@ def test_learning_curve_with_divergence():
     assert learning_curve(scores, [2], "min")[0] == math.inf
     with pytest.raises(InputError, match="up to the 4 networks"):
         learning_curve(scores, [5])
-
-
-def test_extrapolated_gain_is_an_upper_bound_on_average():
-    """Exponential scores: the mean best of n is the harmonic number H_n."""
-    rng = np.random.default_rng(1)
-    found = [extrapolated_gain(rng.exponential(size=100), further=100, reference=50) for _ in range(400)]
-    true = sum(1 / i for i in range(101, 201))
-    slope = 100 / 50 * sum(1 / i for i in range(51, 101))
-    assert np.mean(found) == pytest.approx(slope, abs=5 * np.std(found) / 20)
-    assert slope > true
-    with pytest.raises(InputError, match="below the 3"):
-        extrapolated_gain([1.0, 2.0, 3.0], further=1, reference=3)
 
 
 def test_scores_to_minimise_gain_as_their_negatives():

@@ -7,7 +7,7 @@ import pytest
 from golden import agrees
 
 from echobound.errors import InputError
-from echobound.scenario import Families, JointScores, any_of, each_of, epsilon_exact, networks_exact, spent_beta
+from echobound.scenario import Families, JointScores, any_of, each_of, epsilon_exact, networks_exact
 
 # beta, p: joint, union, separate, for epsilon = 0.05 (section 7.2)
 SCORES = {
@@ -50,10 +50,6 @@ def test_mixture_of_the_papers_orders():
     assert families.epsilon == epsilon_exact(645, 1e-7)
     assert families.epsilons[0] == pytest.approx(epsilon_exact(645, 1e-7 / 21), rel=1e-12)
     assert families.best == 20
-
-
-def test_spending_beta_on_a_search_that_adapts():
-    assert sum(spent_beta(0.05, k) for k in range(1, 200_000)) == pytest.approx(0.05, rel=1e-5)
 
 
 def test_families_of_unequal_size_and_with_divergence():

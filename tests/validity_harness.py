@@ -29,17 +29,14 @@ from echobound.scenario import (
     Families,
     JointScores,
     Looks,
-    MeanLoss,
     Mixture,
     Patience,
     QuantileInterval,
     RankBand,
     Removal,
     Renewal,
-    SecondSet,
     Stopped,
     epsilon_exact,
-    peeking_probability,
 )
 from echobound.scenario.statements.gain import beaten_probability
 
@@ -187,20 +184,6 @@ def distribution_band(campaigns, rng):
     return int(((u > band.upper) | (u < band.lower)).any(axis=1).sum())
 
 
-@rule("second set: rank of the winner among 50, correlated data", BETA, exact=False)
-def second_set(campaigns, rng):
-    first, noise = rng.normal(size=(2, campaigns, 50))
-    second = 0.7 * first + math.sqrt(1 - 0.49) * noise
-    winner = first.argmax(axis=1)
-    own = second[np.arange(campaigns), winner]
-    rank = (second >= own[:, None]).sum(axis=1)
-    said = [SecondSet.of(second[i], int(winner[i]), beta=BETA) for i in range(CONFIRMED)]
-    np.testing.assert_array_equal([s.rank for s in said], rank[:CONFIRMED])
-    limits = np.array(RankBand.of(range(50), beta=BETA).epsilons)
-    assert said[0].epsilon == limits[rank[0] - 1]
-    return missed(stats.norm.sf(own), limits[rank - 1])
-
-
 # ---------------------------------------------------------------- stopping early
 
 
@@ -253,6 +236,20 @@ def patience_ties(campaigns, rng):
 
 FIRST, LAST = 100, 10_000
 _SPAN = range(FIRST, LAST + 1)
+
+
+def peeking_probability(networks, epsilons) -> float:
+    """P(the violation probability of the best exceeds its limit at one look or more), exactly; limits do not grow."""
+    n, log_miss = np.asarray(networks, dtype=float), np.log1p(-np.asarray(epsilons, dtype=float))
+    assert len(n) == len(log_miss), "as many limits as looks are needed"
+    assert (np.diff(n) > 0).all(), "looks must increase"
+    assert (np.diff(log_miss) >= -1e-12).all(), "limits must not"
+    first = np.zeros(len(n))  # P(exceeded at this look and at none before)
+    # Exceeded at look j, less those that were first exceeded at a look i before and whose draws since then all missed
+    # the share of limit j; what exceeded limit i exceeds limit j too, since limits do not grow.
+    for j in range(len(n)):
+        first[j] = math.exp(n[j] * log_miss[j]) - first[:j] @ np.exp((n[j] - n[:j]) * log_miss[j])
+    return float(first.sum())
 
 
 def peeking(limits: np.ndarray) -> Play:
@@ -420,12 +417,6 @@ def conformal(campaigns, rng):
     width = np.sort(errors[:, :_FEW], axis=1)[:, band[0].rank - 1]
     np.testing.assert_array_equal([b.widths[0] for b in band], width[:CONFIRMED])
     return missed(errors[:, _FEW], width)
-
-
-@rule("episodes: mean loss of 40", BETA, exact=False)
-def mean_loss(campaigns, rng):
-    losses = rng.binomial(40, 0.3, size=campaigns) / 40
-    return missed(0.3 - losses, MeanLoss(episodes=40, beta=BETA, mean=0.0).margin)
 
 
 # ---------------------------------------------------------------- mutants

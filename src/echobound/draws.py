@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.random import Philox, SeedSequence
-from numpy.typing import NDArray
 
-from echobound.arrays import Words
+from echobound.arrays import Array, Words
 from echobound.errors import InputError
 
 __all__ = ["PLANT", "SEARCH", "VERIFICATION", "draw_key", "draw_keys", "unit", "words"]
@@ -84,14 +83,9 @@ _MIX_L, _MIX_R, _WORD = 0xCA01F9DD, 0x4973F715, 2**32 - 1
 
 
 def _require_draw(seed: int, stream: int, family: int, index: int) -> None:
-    for name, value, top in (
-        ("seed", seed, 2**64),
-        ("stream", stream, 2**32),
-        ("family", family, 2**32),
-        ("index", index, 2**32),
-    ):
-        if not isinstance(value, int | np.integer) or not 0 <= value < top:
-            raise InputError(f"{name} must be an integer from 0 to {top - 1}, got {value}")
+    for name, value, bits in (("seed", seed, 64), ("stream", stream, 32), ("family", family, 32), ("index", index, 32)):
+        if not isinstance(value, int | np.integer) or not 0 <= value < 2**bits:
+            raise InputError(f"{name} must be an integer from 0 to {2**bits - 1}, got {value}")
 
 
 def words(key: Words, region: int, count: int, block: int = 0) -> Words:
@@ -107,7 +101,7 @@ def words(key: Words, region: int, count: int, block: int = 0) -> Words:
     return Philox(key=key, counter=counter).random_raw(count)
 
 
-def unit(raw: Words) -> NDArray[np.float64]:
+def unit(raw: Words) -> Array:
     """Map raw words to multiples of 2**-53 in [0, 1).
 
     Examples

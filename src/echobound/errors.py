@@ -37,16 +37,7 @@ class RunError(EchoboundError):
 
 
 class DamagedFile(RunError):
-    """A stored file cannot be read, or is not what was written.
-
-    Parameters
-    ----------
-    path
-        The file.
-    part
-        Which part of it, such as ``"header"``, ``"array W_x"`` or ``"digest"``.
-    why
-        What was found.
+    """A stored file cannot be read, or is not what was written: `part` says where in it, and `why` what was found.
 
     Examples
     --------

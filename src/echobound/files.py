@@ -26,19 +26,6 @@ from numpy.typing import NDArray
 
 from echobound.errors import DamagedFile, RunError
 
-__all__ = [
-    "Member",
-    "digest",
-    "jsonable",
-    "npy_member",
-    "npz_members",
-    "read_json",
-    "read_npz",
-    "write_json",
-    "write_npz",
-    "write_whole",
-]
-
 HEADER = "header"
 
 
@@ -159,25 +146,11 @@ def write_npz(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArra
 
 
 def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_npz` wrote; anything else is refused.
-
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        The ``kind`` that the header must have, such as ``"model"``.
-
-    Returns
-    -------
-    header, arrays
-        The header without its digest, and the arrays by name.
-    """
+    """Read what `write_npz` wrote, if its header is of this kind; return the header without digest, and the arrays."""
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {
-                info.filename.removesuffix(".npy"): _own_array(path, archive, info) for info in archive.infolist()
-            }
+            members = archive.infolist()
+            arrays = {info.filename.removesuffix(".npy"): _own_array(path, archive, info) for info in members}
     except FileNotFoundError:
         raise _missing(path) from None
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
@@ -196,18 +169,15 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
 
 
 def _own_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read one array of a file of ours, after checking that its header promises exactly the bytes that are there."""
+    """Read one array of a file of ours."""
     part = f"array {info.filename.removesuffix('.npy')}"
     # An uncompressed member is no larger than the file itself, so no small file can ask for a large allocation.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise DamagedFile(path, part, "it is compressed, which echobound never writes")
     raw = io.BytesIO(archive.read(info))
-    shape, fortran, dtype = _array_header(path, part, raw)
-    if dtype.hasobject or dtype.kind not in "fiub":
+    shape, fortran, dtype = _array_header(path, part, raw, info.file_size)
+    if dtype.kind not in "fiub":
         raise DamagedFile(path, part, f"numbers were expected, found {dtype}")
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or size != info.file_size - raw.tell():
-        raise DamagedFile(path, part, f"its header promises {size} bytes, but {info.file_size - raw.tell()} are there")
     array = np.frombuffer(raw.getvalue(), dtype=dtype, offset=raw.tell()).copy()
     try:
         return array.reshape(shape, order="F" if fortran else "C")
@@ -215,33 +185,31 @@ def _own_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> N
         raise DamagedFile(path, part, f"its shape {shape} is impossible") from None
 
 
-def _array_header(path: Path, part: str, raw: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _array_header(path: Path, part: str, raw: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read shape, order and type, after checking that they promise exactly the bytes that are there."""
     try:
         version = np.lib.format.read_magic(raw)
         if version != (1, 0):
             raise ValueError(f"format version {version}")
-        return np.lib.format.read_array_header_1_0(raw)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(raw)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise DamagedFile(path, part, f"its header cannot be read, {error}") from None
+    promised, there = math.prod(shape) * dtype.itemsize, size - raw.tell()
+    # Objects are pickled, in a number of bytes that nothing promises; they are never read.
+    if not dtype.hasobject and (promised != there or min(shape, default=0) < 0):
+        raise DamagedFile(path, part, f"its header promises {promised} bytes, but {there} are there")
+    return shape, fortran, dtype
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """An array in a NumPy file that anyone may have written: what its header says, and how to open its content.
-
-    Parameters
-    ----------
-    name, shape, dtype, fortran
-        From the header, which agrees with the number of bytes that are there.
-    open
-        Opens a stream of the array's bytes; nothing is allocated before they are read.
-    """
+    """An array in a NumPy file that anyone may have written: what its header says, and how to open its content."""
 
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
     fortran: bool
-    open: Callable[[], IO[bytes]]
+    dtype: np.dtype[Any]
+    open: Callable[[], IO[bytes]]  # a stream of the array's bytes; nothing is allocated before they are read
 
 
 def npz_members(path: Path) -> list[Member]:
@@ -260,28 +228,22 @@ def npy_member(path: Path) -> Member:
 
 
 def _npz_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
-    def reopen() -> IO[bytes]:
-        return zipfile.ZipFile(path).open(info.filename)
-
     # Deflate cannot pack more than 1032 bytes into one: an entry that promises more is not an array but a trap.
     if info.file_size > 1032 * info.compress_size + 1024:
         why = f"it claims {info.file_size} bytes, more than can be compressed into {info.compress_size}"
         raise DamagedFile(path, f"array {info.filename}", why)
     with archive.open(info) as stream:
-        return _member(path, info.filename.removesuffix(".npy"), stream, info.file_size, reopen)
+        name, size = info.filename.removesuffix(".npy"), info.file_size
+        return _member(path, name, stream, size, lambda: zipfile.ZipFile(path).open(info.filename))
 
 
 def _member(path: Path, name: str, stream: IO[bytes], size: int, reopen: Callable[[], IO[bytes]]) -> Member:
-    """Read the header of an array and check that it promises exactly the bytes that are there."""
-    shape, fortran, dtype = _array_header(path, f"array {name}", stream)
+    header = _array_header(path, f"array {name}", stream, size)
     start = stream.tell()
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize != size - start:
-        why = f"its header promises {math.prod(shape) * dtype.itemsize} bytes, but {size - start} are there"
-        raise DamagedFile(path, f"array {name}", why)
 
     def content() -> IO[bytes]:
         opened = reopen()
         opened.read(start)
         return opened
 
-    return Member(name, shape, dtype, fortran, content)
+    return Member(name, *header, content)

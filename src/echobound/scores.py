@@ -18,19 +18,8 @@ import numpy as np
 from echobound.arrays import Array
 from echobound.errors import InputError
 
-__all__ = [
-    "Direction",
-    "Score",
-    "fit",
-    "fit_per_output",
-    "get_score",
-    "mean_summary",
-    "peak",
-    "register_score",
-    "rmse",
-    "rmse_per_output",
-    "summary",
-]
+__all__ = ["Direction", "Score", "fit", "fit_per_output", "get_score", "mean_summary", "peak", "register_score"]
+__all__ += ["rmse", "rmse_per_output", "summary"]
 
 Direction = Literal["max", "min"]
 
@@ -151,18 +140,11 @@ def mean_summary(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> one = summary(np.array([[0.0], [2.0]]), np.array([[0.0], [2.0]]), ["pH"])
-    >>> other = summary(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), ["pH"])
-    >>> mean_summary([one, other])["fit"]
-    50.0
+    >>> mean_summary([{"per_output": {"pH": {"fit": 20.0}}}, {"per_output": {"pH": {"fit": 80.0}}}])
+    {'per_output': {'pH': {'fit': 50.0}}}
     """
-    first = summaries[0]
-    return {
-        key: mean_summary([one[key] for one in summaries])
-        if isinstance(value, dict)
-        else float(np.mean([one[key] for one in summaries]))
-        for key, value in first.items()
-    }
+    values = {key: [one[key] for one in summaries] for key in summaries[0]}
+    return {k: mean_summary(v) if isinstance(v[0], dict) else float(np.mean(v)) for k, v in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,21 +17,11 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, 
 
 from echobound.errors import DamagedFile, InputError
 
-__all__ = [
-    "Keywords",
-    "digest_of",
-    "from_json",
-    "object_schema",
-    "refuse",
-    "require_equal",
-    "require_names",
-    "schema",
-    "shortened",
-    "to_json",
-]
-
 T = TypeVar("T")
+_UNIONS = (Union, types.UnionType)
+# Plain types: what JSON Schema calls them, and what the user does.
 _NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}
+_SPOKEN = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
 
 
 class Keywords:
@@ -64,14 +54,8 @@ def to_json(value: Any) -> Any:
 def from_json(cls: type[T], content: Any, path: str | Path | None = None, name: str = "") -> T:
     """Inverse of `to_json` for a dataclass: a field that is missing, unknown or of another type is refused.
 
-    Parameters
-    ----------
-    cls, content
-        The class, and what was read.
-    path
-        The file it was read from; then what is refused is a `DamagedFile`, otherwise an `InputError`.
-    name
-        What to call the content as a whole, before the names of its fields.
+    With the `path` of a file it is refused as a `DamagedFile`, otherwise as an `InputError`. `name` is what to call the
+    content as a whole, before the names of its fields.
 
     Examples
     --------
@@ -92,15 +76,21 @@ def from_json(cls: type[T], content: Any, path: str | Path | None = None, name: 
     hints = get_type_hints(cls)
     names = [f.name for f in fields(cls)]  # type: ignore[arg-type]  # a dataclass, as documented
     require_names(names, content, path, name)
-    values = {one: _read(content[one], hints[one], path, f"{name}.{one}" if name else one) for one in names}
-    return cls(**values)
+    return cls(**{one: _read(content[one], hints[one], path, _inside(name, one)) for one in names})
 
 
 def require_names(expected: Iterable[str], content: Mapping[str, Any], path: str | Path | None, name: str = "") -> None:
     """Refuse content with other entries than those expected, by the name of the first that differs."""
     expected = set(expected)
     for one in sorted(expected ^ {str(key) for key in content}):
-        refuse(path, f"{name}.{one}" if name else one, "missing" if one in expected else "unknown")
+        refuse(path, _inside(name, one), "missing" if one in expected else "unknown")
+
+
+def require_version(content: Mapping[str, Any], version: int, path: str | Path) -> None:
+    """Refuse JSON of another ``schema_version``."""
+    found = content.get("schema_version")
+    if found is not version:  # not `!=`, since true equals 1
+        refuse(path, "schema_version", f"{shortened(repr(found))}, this version reads {version}")
 
 
 def require_equal(
@@ -120,7 +110,7 @@ def require_equal(
         # As text, since 1, 1.0 and true are equal in Python and are not the same in a file.
         ours, theirs = (json.dumps(side[one], sort_keys=True) for side in (derived, stated))
         if ours != theirs:
-            refuse(path, f"{name}.{one}" if name else one, f"{shortened(ours)} follows, {shortened(theirs)} is stated")
+            refuse(path, _inside(name, one), f"{shortened(ours)} follows, {shortened(theirs)} is stated")
 
 
 def refuse(path: str | Path | None, name: str, why: str) -> NoReturn:
@@ -128,17 +118,20 @@ def refuse(path: str | Path | None, name: str, why: str) -> NoReturn:
     raise InputError(f"{name}: {why}") if path is None else DamagedFile(path, name, why)
 
 
+def _inside(name: str, field: str) -> str:
+    return f"{name}.{field}" if name else field
+
+
 def _read(value: Any, hint: Any, path: str | Path | None, name: str) -> Any:
     """A JSON value as its type hint says."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any:
         return value
-    if origin in (Union, types.UnionType):
-        # The first of the types that takes the value; an object or a list can suit only one of those in use.
-        plain = [one for one in inside if _is_plain(one) and _suits(value, one)]
-        if plain:
+    if origin in _UNIONS:
+        if any(_suits(value, one) for one in inside):
             return value
-        others = [one for one in inside if not _is_plain(one)]
+        # An object or a list can suit only one of the types in use.
+        others = [one for one in inside if one not in _NAMES and get_origin(one) is not Literal]
         if value is not None and others:
             return _read(value, others[0], path, name)
     elif origin is tuple and isinstance(value, list):
@@ -146,7 +139,7 @@ def _read(value: Any, hint: Any, path: str | Path | None, name: str) -> Any:
         if len(each) == len(value):
             pairs = enumerate(zip(value, each, strict=True))
             return tuple(_read(item, one, path, f"{name}[{i}]") for i, (item, one) in pairs)
-    elif origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {key: _read(item, inside[1], path, f"{name}.{key}") for key, item in value.items()}
     elif hasattr(hint, "from_json"):
@@ -156,10 +149,6 @@ def _read(value: Any, hint: Any, path: str | Path | None, name: str) -> Any:
     elif _suits(value, hint):
         return value
     return refuse(path, name, f"{_named(hint)} was expected, found {shortened(repr(value))}")
-
-
-def _is_plain(hint: Any) -> bool:
-    return hint in _NAMES or get_origin(hint) is Literal
 
 
 def _suits(value: Any, hint: Any) -> bool:
@@ -174,13 +163,11 @@ def _suits(value: Any, hint: Any) -> bool:
 
 def _named(hint: Any) -> str:
     """A type as the user would call it."""
-    if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(_named(one) for one in get_args(hint))
+    if get_origin(hint) in _UNIONS:
+        return " or ".join(map(_named, get_args(hint)))
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
-    articles = {"integer": "a whole number", "null": "null", "boolean": "true or false", "string": "a text"}
-    name = _NAMES.get(hint, "list" if get_origin(hint) is tuple else "object")
-    return articles.get(name, f"a{'n' * (name == 'object')} {name}")
+    return _SPOKEN.get(hint, "a list" if get_origin(hint) is tuple else "an object")
 
 
 def schema(hint: Any) -> dict[str, Any]:
@@ -198,13 +185,12 @@ def schema(hint: Any) -> dict[str, Any]:
         added = [one.content for one in hint.__metadata__ if isinstance(one, Keywords)]
         return {key: value for part in (schema(inside[0]), *added) for key, value in part.items()}
     if hasattr(hint, "json_schema"):
-        own: dict[str, Any] = hint.json_schema()
-        return own
+        return dict(hint.json_schema())
     if hint in _NAMES:
         return {"type": _NAMES[hint]}
     if origin is Literal:
         return {"enum": list(inside)}
-    if origin in (Union, types.UnionType):
+    if origin in _UNIONS:
         if all(one in _NAMES for one in inside):
             return {"type": [_NAMES[one] for one in inside]}
         return {"anyOf": [schema(one) for one in inside]}

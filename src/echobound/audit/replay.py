@@ -16,8 +16,9 @@ from echobound.files import jsonable
 from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
 from echobound.network import Committee
 from echobound.runs.faults import Faults
-from echobound.runs.folder import RunFolder, stated_of
+from echobound.runs.folder import RunFolder
 from echobound.runs.opening import Model, generalisation_of
+from echobound.runs.reader import stated_of
 from echobound.scenario import EpisodeErrors, Generalisation, Questions
 from echobound.typed import from_json
 

@@ -22,8 +22,9 @@ from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import search_of
 from echobound.runs.faults import Faults
-from echobound.runs.folder import NAMED, stated_of
 from echobound.runs.progress import TotalProgress
+from echobound.runs.reader import stated_of
+from echobound.runs.rows import NAMED
 from echobound.scenario import claims_of
 
 __all__ = ["Retraining"]

@@ -10,7 +10,8 @@ import typer
 
 from echobound.cli.options import Options
 from echobound.data import Reading as Sampling
-from echobound.data import Record, Table, read_records
+from echobound.data import Record, read_records
+from echobound.data.table import Table
 from echobound.plan.plan import setting
 
 __all__ = ["ColumnsOfRun", "ColumnsRequired", "Reading", "TestFiles", "ValidationFiles"]

@@ -4,25 +4,20 @@ from echobound.data.checks import default_washout, require_longer_than_washout, 
 from echobound.data.formats import read_table
 from echobound.data.reading import read_csv, read_records
 from echobound.data.record import Record, as_records
-from echobound.data.sampling import Reading, decimated, resampled
-from echobound.data.scaling import SCALINGS, Scaling
+from echobound.data.sampling import Reading
+from echobound.data.scaling import Scaling
 from echobound.data.splitting import split
-from echobound.data.table import Table
 
 __all__ = [
-    "SCALINGS",
     "Reading",
     "Record",
     "Scaling",
-    "Table",
     "as_records",
-    "decimated",
     "default_washout",
     "read_csv",
     "read_records",
     "read_table",
     "require_longer_than_washout",
     "require_varying_outputs",
-    "resampled",
     "split",
 ]

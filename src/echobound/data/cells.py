@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 
 from echobound.data.table import Faults, Groups, Loaded, RowNumbers, Table, one_line
 from echobound.errors import DataError
-
-__all__ = ["RowSource", "is_missing", "is_number", "table_of_rows"]
 
 CHUNK = 8192  # rows
 WORDS_FOR_MISSING = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none", "missing", "?", "-"))
@@ -26,43 +25,13 @@ Row = tuple[list[str], int]  # its cells and its number
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Rows of cells that can be read any number of times.
-
-    Parameters
-    ----------
-    name
-        What to call it in messages.
-    rows
-        Starts a pass over the rows.
-    expected
-        Approximate number of rows.
-    plain
-        Whether no cell holds a decimal comma or an underscore (which Python accepts in numbers).
-    decimal_comma
-        Whether ``1,5`` may be a number.
-    """
+    """Rows of cells that can be read any number of times."""
 
     name: str
-    rows: Callable[[], Iterable[Row]]
-    expected: int
-    plain: bool
-    decimal_comma: bool
-
-
-def is_number(cell: str, comma: bool = False) -> bool:
-    """Whether a cell is a number (NaN and infinities count)."""
-    return _number(cell, comma) is not None
-
-
-def is_missing(cell: str) -> bool:
-    """Whether a cell says that there is no value.
-
-    Examples
-    --------
-    >>> is_missing(" NaN "), is_missing(""), is_missing("0")
-    (True, True, False)
-    """
-    return cell.strip().lower() in WORDS_FOR_MISSING
+    rows: Callable[[], Iterable[Row]]  # starts a pass over the rows
+    expected: int  # approximate number of rows
+    plain: bool  # whether no cell holds a decimal comma or an underscore (which Python accepts in numbers)
+    decimal_comma: bool  # whether 1,5 may be a number
 
 
 def table_of_rows(source: RowSource) -> Table:
@@ -70,7 +39,7 @@ def table_of_rows(source: RowSource) -> Table:
     first, row = next(((stripped, n) for cells, n in source.rows() if any(stripped := _stripped(cells))), ([], 0))
     if not first:
         raise DataError(f"{source.name} is empty: rows of numbers are needed")
-    numeric = [is_number(cell, source.decimal_comma) or _stamp(cell) is not None for cell in first if cell]
+    numeric = [_is_number(cell, source.decimal_comma) or _stamp(cell) is not None for cell in first if cell]
     if any(numeric) and not all(numeric):
         raise DataError(
             f"row {row} of {source.name} mixes text and numbers, so it is neither a header nor a sample: give every"
@@ -93,12 +62,17 @@ def _stripped(cells: Iterable[str]) -> list[str]:
     return stripped
 
 
-def _number(cell: str, comma: bool) -> float | None:
+def _is_number(cell: str, comma: bool) -> bool:
+    """Whether a cell is a number (NaN and infinities count)."""
     try:
-        # Python's float accepts 1_000 as well, which is not a number in a file.
-        return None if "_" in cell else float(cell.replace(",", ".") if comma else cell)
+        float(cell.replace(",", ".") if comma else cell)
     except ValueError:
-        return None
+        return False
+    return "_" not in cell  # Python's float accepts 1_000, which is not a number in a file
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in WORDS_FOR_MISSING
 
 
 def _stamp(cell: str) -> datetime | None:
@@ -113,30 +87,21 @@ class _Clock:
     """Cells of a time column to seconds: numbers as they are, time stamps since the first one."""
 
     def __init__(self) -> None:
-        self._origin: datetime | None = None
         self._read: Callable[[str], float] | None = None
 
     def __call__(self, cell: str) -> float:
         """Return seconds; raise ValueError for a cell that is neither, or not of the first cell's kind."""
         if self._read is None:
-            self._origin = _stamp(cell.strip())
-            self._read = float if self._origin is None else self._since
+            origin = _stamp(cell.strip())
+            self._read = float if origin is None else partial(_seconds_since, origin)
         return self._read(cell)
 
-    def _since(self, cell: str) -> float:
-        found = _stamp(cell.strip())
-        if found is None or self._origin is None or (found.tzinfo is None) != (self._origin.tzinfo is None):
-            raise ValueError(cell)
-        return (found - self._origin).total_seconds()
 
-
-@dataclass
-class _Commas:
-    """What looks like decimal commas in a column, and whether there are decimal points as well."""
-
-    count: int = 0
-    first: tuple[int, str] = (0, "")
-    points: bool = False
+def _seconds_since(origin: datetime, cell: str) -> float:
+    found = _stamp(cell.strip())
+    if found is None or (found.tzinfo is None) != (origin.tzinfo is None):
+        raise ValueError(cell)
+    return (found - origin).total_seconds()
 
 
 class _Loading:
@@ -145,14 +110,14 @@ class _Loading:
     def __init__(self, source: RowSource, width: int, header: bool, groups: Groups, time: int | None) -> None:
         self.source, self.width, self.header, self.time = source, width, header, time
         self.length = 0
-        self.arrays = [np.empty((max(source.expected, 1), len(group))) for group in groups]
-        self.targets = [(p, a, c) for a, group in enumerate(groups) for c, p in enumerate(group)]
-        if time is not None:
-            self.targets.append((time, len(self.arrays), 0))
-            self.arrays.append(np.empty((max(source.expected, 1), 1)))
+        every = [*groups, *([] if time is None else [[time]])]
+        self.arrays = [np.empty((max(source.expected, 1), len(group))) for group in every]
+        self.targets = [(p, a, c) for a, group in enumerate(every) for c, p in enumerate(group)]
         self.rows, self.clock = RowNumbers(), _Clock()
         self.faults = {position: Faults() for position, _, _ in self.targets}
-        self.commas = {position: _Commas() for position, _, _ in self.targets}
+        # A column with decimal points has no decimal commas: 1,234.5 and 1,5 cannot both be read.
+        self.commas = {position: Faults() for position, _, _ in self.targets}
+        self.points: set[int] = set()
         self.pending: list[int] = []  # rows of separators only: samples, unless only such rows follow to the end
 
     def result(self) -> Loaded:
@@ -170,8 +135,7 @@ class _Loading:
             what = "has a header and no samples" if self.header else "is empty"
             raise DataError(f"{self.source.name} {what}: rows of numbers are needed")
         for position, commas in self.commas.items():
-            # A column with decimal points has no decimal commas: 1,234.5 and 1,5 cannot both be read.
-            if commas.count and commas.points:
+            if commas.count and position in self.points:
                 self.faults[position].add(*commas.first, missing=False, count=commas.count)
         for array in self.arrays:  # in place, without a second array of this size
             array.resize((self.length, array.shape[1]), refcheck=False)
@@ -191,14 +155,12 @@ class _Loading:
         end = self.length + len(chunk)
         try:
             for position, array, channel in self.targets:
-                read = self.clock if position == self.time and array == len(self.arrays) - 1 else float
+                read = self.clock if position == self.time else float
                 into = self.arrays[array][self.length : end, channel]
                 into[:] = [read(cells[position]) for cells, _ in chunk]
                 if not np.isfinite(into).all():
                     return False
         except (ValueError, IndexError):
-            return False
-        if not self.targets and not all(any(cells) for cells, _ in chunk):
             return False
         self.rows.add(self.length, first)
         self.length = end
@@ -226,26 +188,23 @@ class _Loading:
         self.rows.add(self.length, number)
         for position, array, channel in self.targets:
             cell = cells[position] if position < len(cells) else ""
-            is_time = position == self.time and array == len(self.arrays) - 1
-            value = self._value(position, cell, is_time)
+            value = self._value(position, cell)
             if not math.isfinite(value):
-                self.faults[position].add(self.length, cell, is_missing(cell))
+                self.faults[position].add(self.length, cell, _is_missing(cell))
                 value = math.nan
             self.arrays[array][self.length, channel] = value
         self.length += 1
 
-    def _value(self, position: int, cell: str, is_time: bool) -> float:
-        commas = self.commas[position]
-        commas.points = commas.points or "." in cell
+    def _value(self, position: int, cell: str) -> float:
+        if "." in cell:
+            self.points.add(position)
         try:
-            if is_missing(cell) or "_" in cell:
+            if _is_missing(cell) or "_" in cell:
                 return math.nan
             if not (self.source.decimal_comma and "," in cell):
-                return self.clock(cell) if is_time else float(cell)
+                return self.clock(cell) if position == self.time else float(cell)
             value = float(cell.replace(",", "."))
         except ValueError:
             return math.nan
-        commas.count += 1
-        if commas.count == 1:
-            commas.first = self.length, cell
+        self.commas[position].add(self.length, cell, missing=True)
         return value

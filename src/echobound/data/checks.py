@@ -9,19 +9,12 @@ import numpy as np
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 
-__all__ = ["USUAL_WASHOUT", "default_washout", "require_longer_than_washout", "require_varying_outputs"]
-
 USUAL_WASHOUT = 100
 """Samples after which a reservoir has forgotten its initial state, for the laws that are usual."""
 
 
 def default_washout(lengths: Iterable[int]) -> int:
-    """Return the washout if none is given: `USUAL_WASHOUT`, but at most a fifth of the shortest part of the data.
-
-    Parameters
-    ----------
-    lengths
-        Number of samples of each record or block.
+    """Return the washout for records or blocks of these lengths: `USUAL_WASHOUT`, but at most a fifth of the shortest.
 
     Examples
     --------
@@ -33,16 +26,7 @@ def default_washout(lengths: Iterable[int]) -> int:
 
 
 def require_longer_than_washout(records: Record | Iterable[Record], washout: int, what: str = "training") -> None:
-    """Refuse records that the washout uses up completely.
-
-    Examples
-    --------
-    >>> require_longer_than_washout(Record(u=[0.0, 1.0], y=[0.0, 1.0], name="short"), washout=2)
-    Traceback (most recent call last):
-        ...
-    echobound.errors.DataError: washout=2 must be shorter than every training record, but short has 2 samples:
-    shorten the washout or give more data
-    """
+    """Refuse records that the washout uses up completely."""
     if washout < 0:
         raise InputError(f"the washout must be a number of samples, 0 or more, got {washout}")
     shortest = min(as_records(records, what), key=len)
@@ -54,16 +38,7 @@ def require_longer_than_washout(records: Record | Iterable[Record], washout: int
 
 
 def require_varying_outputs(records: Record | Iterable[Record], washout: int, what: str = "validation") -> None:
-    """Refuse records in which an output is constant over all scored samples (all records together, after the washout).
-
-    Examples
-    --------
-    >>> require_varying_outputs(Record(u=[0.0, 1.0, 0.0], y=[1.0, 5.0, 5.0], output_names=("level",)), washout=1)
-    Traceback (most recent call last):
-        ...
-    echobound.errors.DataError: output 'level' is 5.0 in all scored validation samples: FIT is undefined for a constant
-    output, so give validation data in which it varies
-    """
+    """Refuse records in which an output is constant over all scored samples (of all records, after the washout)."""
     several = as_records(records, what)
     require_longer_than_washout(several, washout, what)
     scored = np.concatenate([record.y[washout:] for record in several])

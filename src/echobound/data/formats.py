@@ -6,28 +6,19 @@ import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from echobound.data.cells import Row, RowSource, table_of_rows
 from echobound.data.frames import read_parquet
-from echobound.data.table import Table, unreadable
+from echobound.data.table import Table, reading_as
 from echobound.data.text import read_text
-from echobound.data.variables import read_mat, read_npy, read_npz_table
+from echobound.data.variables import read_mat, read_npy, read_npz
 from echobound.errors import DataError, MissingExtra
 
-__all__ = ["read_table"]
-
-KINDS = {
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
-    ".mat": "MATLAB",
-    ".npz": "NPZ",
-    ".npy": "NPY",
-    ".xlsx": "Excel",
-    ".xlsm": "Excel",
-}
+KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".mat": "MATLAB", ".npz": "NPZ", ".npy": "NPY"}
+KINDS |= {".xlsx": "Excel", ".xlsm": "Excel"}
 """What the end of a name promises; a file that is something else is refused rather than read as text."""
 
 
@@ -52,13 +43,11 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "arm.dat"
-    >>> _ = path.write_text("  0.5   1e-3\n  0.6   2e-3\n")
-    >>> table = read_table(path)
-    >>> table.columns, table.signal([2]).tolist()
-    (('column 1', 'column 2'), [[0.001], [0.002]])
-    >>> folder.cleanup()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "arm.dat"
+    ...     _ = path.write_text("  0.5   1e-3\n  0.6   2e-3\n")
+    ...     read_table(path).signal([2]).tolist()
+    [[0.001], [0.002]]
     """
     path = Path(path)
     try:
@@ -82,7 +71,7 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
         return read_mat(path)  # by its name as well: version 4 of the format has no signature
     if found == "Excel":
         return _read_excel(path, sheet)
-    readers = {"Parquet": read_parquet, "NPZ": read_npz_table, "NPY": read_npy, "text": read_text}
+    readers = {"Parquet": read_parquet, "NPZ": read_npz, "NPY": read_npy, "text": read_text}
     if found not in readers:
         raise DataError(f"{path.name} is {found}, which cannot be read here: {_REMEDIES[found]}")
     return readers[found](path)
@@ -93,8 +82,6 @@ _REMEDIES = {
     "an HDF5 file that MATLAB did not write": "save its data as CSV, NPZ or Parquet",
     "a ZIP archive": "unpack it and give the files in it",
 }
-
-
 _SIGNATURES = {
     b"PAR1": "Parquet",
     b"MATLAB": "MATLAB",
@@ -128,15 +115,11 @@ def _read_excel(path: Path, sheet: str | None) -> Table:
 
     @contextmanager
     def opened() -> Iterator[Any]:
-        with path.open("rb") as file:  # not by its path: openpyxl refuses a name that does not end in .xlsx
-            try:
-                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-                yield book
-                book.close()
-            except DataError:
-                raise
-            except Exception as error:  # the parser raises anything on damaged files
-                raise unreadable(path, "an Excel file", error) from None
+        # Not by its path: openpyxl refuses a name that does not end in .xlsx.
+        with path.open("rb") as file, reading_as(path, "an Excel file"):
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            yield book
+            book.close()
 
     with opened() as book:
         names = list(book.sheetnames)
@@ -152,13 +135,7 @@ def _read_excel(path: Path, sheet: str | None) -> Table:
     def rows() -> Iterator[Row]:
         with opened() as book:
             for number, cells in enumerate(book[chosen].iter_rows(values_only=True), start=1):
-                yield [_text(cell) for cell in cells], number
+                # As text, in which numbers keep every bit.
+                yield ["" if c is None else c.isoformat() if isinstance(c, date) else str(c) for c in cells], number
 
     return table_of_rows(RowSource(path.name, rows, expected, plain=False, decimal_comma=False))
-
-
-def _text(cell: object) -> str:
-    """Return a cell as text; numbers keep every bit."""
-    if cell is None:
-        return ""
-    return cell.isoformat() if isinstance(cell, date | datetime) else str(cell)

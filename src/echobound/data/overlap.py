@@ -10,8 +10,6 @@ from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
-__all__ = ["places_in", "require_distinct", "require_untouched", "samples_of"]
-
 
 def samples_of(record: Record) -> Signal:
     """Return all channels of a record as one array ``(time, channel)``, inputs first."""
@@ -42,16 +40,7 @@ def places_in(record: Record, whole: Record) -> Iterator[int]:
 
 
 def require_distinct(test: Sequence[Record]) -> None:
-    """Refuse test data in which a record occurs twice: each episode counts once.
-
-    Examples
-    --------
-    >>> one = Record(u=[0.0, 1.0], y=[0.0, 1.0], name="monday")
-    >>> require_distinct([one, one])
-    Traceback (most recent call last):
-        ...
-    echobound.errors.DataError: test records 1 (monday) and 2 (monday) are the same data: give each episode once
-    """
+    """Refuse test data in which a record occurs twice: each episode counts once."""
     first: dict[str, int] = {}
     for number, record in enumerate(test, start=1):
         earlier = first.setdefault(record.digest, number)
@@ -61,17 +50,7 @@ def require_distinct(test: Sequence[Record]) -> None:
 
 
 def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
-    """Refuse test records that contain, or are contained in, a record that was used to make the models.
-
-    Examples
-    --------
-    >>> record = Record(u=[0.0, 1.0, 2.0], y=[0.0, 1.0, 3.0], name="monday")
-    >>> require_untouched([record.part(1, 3)], [("training", record)])
-    Traceback (most recent call last):
-        ...
-    echobound.errors.DataError: monday is among the training data of this run: a second certificate needs data that
-    played no part in any choice
-    """
+    """Refuse test records that contain, or are contained in, a record that was used to make the models."""
     for record in test:
         for role, other in used:
             if any(True for one, whole in ((record, other), (other, record)) for _ in places_in(one, whole)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,6 @@ from echobound.data.record import Record, as_records, require_alike
 from echobound.data.sampling import Column, Reading
 from echobound.data.table import Table
 from echobound.errors import DataError
-
-__all__ = ["read_csv", "read_records"]
 
 
 def read_records(
@@ -72,19 +70,15 @@ def read_records(
     """
     reading = Reading(sampling_time, time, missing, shortest, resample, decimate)
     sources = _with_columns(source)
-    if sources is None:
-        records = _from_pairs(source, inputs, outputs, reading)
-    else:
-        made: list[Record] = []
-        for number, one in enumerate(sources, start=1):
-            table = _table(one, f"{type(one).__name__} {number}" if len(sources) > 1 else type(one).__name__, sheet)
-            if inputs is None or outputs is None:
-                raise DataError(
-                    f"say which columns are inputs and which are outputs: {table.source} has"
-                    f" {', '.join(table.columns[:30])}"
-                )
-            made += table.records(inputs, outputs, reading)
-        records = tuple(made)
+    records = [] if sources else _from_pairs(source, inputs, outputs, reading)
+    for number, one in enumerate(sources, start=1):
+        table = _table(one, f"{type(one).__name__} {number}" if len(sources) > 1 else type(one).__name__, sheet)
+        if inputs is None or outputs is None:
+            raise DataError(
+                f"say which columns are inputs and which are outputs: {table.source} has"
+                f" {', '.join(table.columns[:30])}"
+            )
+        records += table.records(inputs, outputs, reading)
     require_alike(records)
     for record in records:
         if len(record) < shortest:
@@ -92,8 +86,17 @@ def read_records(
                 f"{record.name} has {len(record)} samples, fewer than the {shortest} needed: shorten the washout or"
                 " give more data"
             )
-    warn_of_constant_inputs(records)
-    return records
+    for channel, name in enumerate(records[0].input_names):
+        first = records[0].u[0, channel]
+        if all((record.u[:, channel] == first).all() for record in records) and sum(map(len, records)) > 1:
+            data = records[0].name if len(records) == 1 else f"all {len(records)} experiments"
+            # Probably the wrong column, or a unit in which all values round to one.
+            warnings.warn(
+                f"input {name!r} is {first:g} in all samples of {data}: nothing can be learned from it, so check the"
+                " column and its unit",
+                stacklevel=2,
+            )
+    return tuple(records)
 
 
 def read_csv(
@@ -111,52 +114,33 @@ def read_csv(
     ----------
     path
         The file.
-    inputs, outputs
-        Columns by name or by number from 1, one or several.
-    sampling_time
-        Seconds between samples. If neither this nor `time` is given, 1.0 is assumed; tell the user so.
-    time
-        Column of sample times, in seconds or as time stamps; they must be regular, and agree with `sampling_time` if
-        both are given.
+    inputs, outputs, sampling_time, time
+        As in `read_records`; `sampling_time` and `time` must agree if both are given.
     name
         What to call the experiment; the file's name if not given.
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "tank.csv"
-    >>> _ = path.write_text("pump;level\n1,5;0\n2;0,25\n")
-    >>> record = read_csv(path, inputs="pump", outputs=["level"], sampling_time=4.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "tank.csv"
+    ...     _ = path.write_text("pump;level\n1,5;0\n2;0,25\n")
+    ...     record = read_csv(path, inputs="pump", outputs=["level"], sampling_time=4.0)
     >>> record.name, record.output_names, record.u.ravel().tolist()
     ('tank.csv', ('level',), [1.5, 2.0])
-    >>> folder.cleanup()
     """
-    return read_table(path).record(inputs, outputs, sampling_time=sampling_time, time=time, name=name)
+    [record] = read_table(path).records(inputs, outputs, Reading(sampling_time, time), name)
+    return record
 
 
-def warn_of_constant_inputs(records: Sequence[Record]) -> None:
-    """Warn of an input that is constant: probably the wrong column, or a unit in which all values round to one."""
-    for channel, name in enumerate(records[0].input_names):
-        first = records[0].u[0, channel]
-        if all((record.u[:, channel] == first).all() for record in records) and sum(map(len, records)) > 1:
-            source = records[0].name if len(records) == 1 else f"all {len(records)} experiments"
-            warnings.warn(
-                f"input {name!r} is {first:g} in all samples of {source}: nothing can be learned from it, so check the"
-                " column and its unit",
-                stacklevel=3,
-            )
-
-
-def _with_columns(source: Any) -> list[Any] | None:
-    """Return sources that have columns as a list; None for pairs of inputs and outputs."""
+def _with_columns(source: Any) -> list[Any]:
+    """Return sources that have columns as a list; an empty one for pairs of inputs and outputs."""
     if _has_columns(source):
         return [source]
-    if isinstance(source, list | tuple) and source and all(_has_columns(one) for one in source):
-        # Two arrays in a tuple are a pair (u, y), two arrays in a list are two experiments.
-        arrays = isinstance(source, tuple) and all(isinstance(one, np.ndarray) for one in source)
-        return None if arrays and len(source) == 2 else list(source)
-    return None
+    # Two arrays in a tuple are a pair (u, y), two arrays in a list are two experiments.
+    pair = isinstance(source, tuple) and len(source) == 2 and all(isinstance(one, np.ndarray) for one in source)
+    several = isinstance(source, list | tuple) and all(_has_columns(one) for one in source)
+    return list(source) if several and not pair else []
 
 
 def _has_columns(source: Any) -> bool:
@@ -169,13 +153,11 @@ def _table(source: Any, name: str, sheet: str | None) -> Table:
     return table_of_frame(source, name) if is_frame(source) else read_table(source, sheet)
 
 
-def _from_pairs(source: Any, inputs: Any, outputs: Any, reading: Reading) -> tuple[Record, ...]:
+def _from_pairs(source: Any, inputs: Any, outputs: Any, reading: Reading) -> list[Record]:
     if inputs is not None or outputs is not None or reading.time is not None or reading.missing != "error":
         raise DataError(
             "inputs, outputs, time and missing apply to files, frames and arrays with columns; a pair (u, y) has none:"
             " leave them out"
         )
-    records = as_records(source)
-    if reading.sampling_time is not None:
-        records = tuple(replace(record, sampling_time=reading.sampling_time) for record in records)
-    return tuple(reading.resampled(record) for record in records)
+    period = reading.sampling_time
+    return [reading.resampled(r if period is None else replace(r, sampling_time=period)) for r in as_records(source)]

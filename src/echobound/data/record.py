@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from echobound.arrays import Signal
+from echobound.arrays import Signal, Vector
 from echobound.errors import DataError
 from echobound.files import digest
-
-__all__ = ["Record", "as_records", "require_alike"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,20 +50,26 @@ class Record:
     def __post_init__(self) -> None:
         for side, letter in (("input", "u"), ("output", "y")):
             signal = _signal(getattr(self, letter), f"{side}s of {self.name}")
-            names = tuple(getattr(self, f"{side}_names")) or tuple(
-                f"{letter}{i}" for i in range(1, signal.shape[1] + 1)
-            )
-            units = tuple(getattr(self, f"{side}_units")) or ("",) * signal.shape[1]
-            if len(names) != signal.shape[1] or len(units) != signal.shape[1]:
+            width = signal.shape[1]
+            names = tuple(getattr(self, f"{side}_names")) or tuple(f"{letter}{i}" for i in range(1, width + 1))
+            units = tuple(getattr(self, f"{side}_units")) or ("",) * width
+            if len(names) != width or len(units) != width:
                 raise DataError(
-                    f"{self.name} has {signal.shape[1]} {side}s but {len(names)} {side} names and {len(units)} units:"
-                    " give one of each per channel"
+                    f"{self.name} has {width} {side}s but {len(names)} {side} names and {len(units)} units: give one of"
+                    " each per channel"
                 )
             if len(set(names)) < len(names):
                 raise DataError(
                     f"the {side}s of {self.name} must have different names, got {', '.join(names)}: rename some"
                 )
-            _require_finite(signal, names, self.name)
+            bad = np.argwhere(~np.isfinite(signal))
+            if len(bad):
+                row, column = bad[0]
+                more = f" ({len(bad)} such values in all)" if len(bad) > 1 else ""
+                raise DataError(
+                    f"{self.name}: channel {names[column]!r} holds {signal[row, column]} at sample {row + 1}{more}:"
+                    " finite numbers are needed everywhere, so repair or cut the record there"
+                )
             object.__setattr__(self, letter, signal)
             object.__setattr__(self, f"{side}_names", names)
             object.__setattr__(self, f"{side}_units", units)
@@ -92,18 +95,12 @@ class Record:
         return int(self.y.shape[1])
 
     @property
-    def time(self) -> NDArray[np.float64]:
+    def time(self) -> Vector:
         """Sample times in seconds, from 0."""
         return np.arange(len(self), dtype=np.float64) * self.sampling_time
 
     def part(self, start: int, stop: int, name: str | None = None) -> Record:
-        """Return samples `start` to `stop` (exclusive) as a record of its own.
-
-        Examples
-        --------
-        >>> len(Record(u=[1.0, 2.0, 3.0], y=[0.0, 0.0, 1.0]).part(1, 3))
-        2
-        """
+        """Return samples `start` to `stop` (exclusive) as a record of its own."""
         return replace(self, u=self.u[start:stop], y=self.y[start:stop], name=name or self.name)
 
     def identity(self) -> dict[str, Any]:
@@ -112,8 +109,8 @@ class Record:
             "u": self.u,
             "y": self.y,
             "sampling_time": self.sampling_time,
-            "names": [list(self.input_names), list(self.output_names)],
-            "units": [list(self.input_units), list(self.output_units)],
+            "names": [self.input_names, self.output_names],
+            "units": [self.input_units, self.output_units],
         }
 
     @property
@@ -167,9 +164,10 @@ def require_alike(several: Sequence[Record]) -> None:
     first = several[0]
     for other in several[1:]:
         if other.input_names != first.input_names or other.output_names != first.output_names:
+            channels = [f"{', '.join(r.input_names)} -> {', '.join(r.output_names)}" for r in (first, other)]
             raise DataError(
-                f"the experiments must have the same channels: {first.name} has {_channels(first)},"
-                f" {other.name} has {_channels(other)}: rename or leave out channels"
+                f"the experiments must have the same channels: {first.name} has {channels[0]},"
+                f" {other.name} has {channels[1]}: rename or leave out channels"
             )
         if not np.isclose(other.sampling_time, first.sampling_time, rtol=1e-6, atol=0):
             raise DataError(
@@ -205,16 +203,14 @@ def _of_pair(data: Any, name: str) -> Record:
     return Record(u, y, 1.0 if period is None else float(period), name=str(getattr(data, "name", None) or name))
 
 
-def _channels(record: Record) -> str:
-    return f"{', '.join(record.input_names)} -> {', '.join(record.output_names)}"
-
-
-def _signal(values: ArrayLike, what: str) -> Signal:
+def _signal(values: Any, what: str) -> Signal:
+    frozen = isinstance(values, np.ndarray) and not values.flags.writeable
     try:
         if np.asarray(values).dtype.kind == "c":
             raise TypeError("they are complex, so give real and imaginary parts as two channels")
         # Copied, unless nobody can write to it any more: what a reader has just made should not take twice the memory.
-        array = np.array(values, dtype=np.float64, order="C", copy=None if _is_frozen(values) else True)
+        copy = None if frozen and values.flags.owndata else True
+        array = np.array(values, dtype=np.float64, order="C", copy=copy)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers: {error}") from None
     if array.ndim == 1:
@@ -222,26 +218,10 @@ def _signal(values: ArrayLike, what: str) -> Signal:
     if array.ndim != 2 or array.size == 0:
         raise DataError(f"{what} must be a non-empty array (time, channel), got shape {array.shape}")
     # A read-only array is a part of a record that was checked: a short one may have fewer samples than channels.
-    part = isinstance(values, np.ndarray) and not values.flags.writeable
-    if array.shape[1] > array.shape[0] > 1 and not part:
+    if array.shape[1] > array.shape[0] > 1 and not frozen:
         raise DataError(
             f"{what} have more channels than samples, shape {array.shape}: an array (time, channel) is needed, so"
             " transpose it"
         )
     array.flags.writeable = False
     return array
-
-
-def _is_frozen(values: object) -> bool:
-    return isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
-
-
-def _require_finite(signal: Signal, names: Sequence[str], record: str) -> None:
-    bad = np.argwhere(~np.isfinite(signal))
-    if len(bad):
-        row, column = bad[0]
-        more = f" ({len(bad)} such values in all)" if len(bad) > 1 else ""
-        raise DataError(
-            f"{record}: channel {names[column]!r} holds {signal[row, column]} at sample {row + 1}{more}:"
-            " finite numbers are needed everywhere, so repair or cut the record there"
-        )

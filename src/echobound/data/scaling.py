@@ -12,8 +12,6 @@ from echobound.arrays import Signal, Vector
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 
-__all__ = ["SCALINGS", "Scaling"]
-
 SCALINGS = ("minmax", "standard", "none")
 """The kinds of scaling: to [0, 1], to mean 0 and standard deviation 1, none."""
 ARRAYS = ("input_offset", "input_span", "output_offset", "output_span")
@@ -47,7 +45,8 @@ class Scaling:
     output_span: Vector
 
     def __post_init__(self) -> None:
-        _require_known(self.kind)
+        if self.kind not in SCALINGS:
+            raise InputError(f"unknown scaling {self.kind!r}: known are {', '.join(SCALINGS)}")
         for name in ARRAYS:
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.ndim != 1 or not np.isfinite(array).all() or (name.endswith("span") and not (array > 0).all()):
@@ -61,14 +60,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, kind: str, records: Record | Iterable[Record]) -> Scaling:
-        """Fit a scaling to all training records together; a constant channel keeps its unit (span 1).
-
-        Examples
-        --------
-        >>> Scaling.fit("standard", Record(u=[3.0, 3.0], y=[1.0, 5.0])).output_span.tolist()
-        [2.0]
-        """
-        _require_known(kind)
+        """Fit a scaling to all training records together; a constant channel keeps its unit (span 1)."""
         several = as_records(records)
         inputs = _offset_and_span(kind, np.concatenate([record.u for record in several]))
         outputs = _offset_and_span(kind, np.concatenate([record.y for record in several]))
@@ -83,14 +75,7 @@ class Scaling:
         return cls(kind, *(arrays[name] for name in ARRAYS))
 
     def to_arrays(self) -> dict[str, Vector]:
-        """Return the offsets and spans by name, to be stored with `kind`.
-
-        Examples
-        --------
-        >>> scaling = Scaling.fit("none", Record(u=[0.0, 4.0], y=[6.0, 8.0]))
-        >>> Scaling.from_arrays("none", scaling.to_arrays()).input_span.tolist()
-        [1.0]
-        """
+        """Return the offsets and spans by name, to be stored with `kind`."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     def inputs(self, u: ArrayLike) -> Signal:
@@ -105,11 +90,6 @@ class Scaling:
         """Return outputs in their own units; a diverging run may overflow here, and is then infinite."""
         with np.errstate(over="ignore"):
             return _channels_of(y, self.output_span, "output") * self.output_span + self.output_offset
-
-
-def _require_known(kind: str) -> None:
-    if kind not in SCALINGS:
-        raise InputError(f"unknown scaling {kind!r}: known are {', '.join(SCALINGS)}")
 
 
 def _offset_and_span(kind: str, signal: Signal) -> tuple[Vector, Vector]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate, pairwise
 
 from echobound.data.record import Record
 from echobound.errors import InputError
-
-__all__ = ["split"]
 
 
 def split(record: Record, validation: float = 0.25, test: float = 0.0) -> tuple[Record, ...]:
@@ -35,20 +34,16 @@ def split(record: Record, validation: float = 0.25, test: float = 0.0) -> tuple[
     if start < 1:
         parts = " and ".join(f"{size} for {name}" for name, size in sizes.items())
         raise InputError(f"{record.name} has {total} samples, so {parts} leave none for training: make them smaller")
-    bounds = [0]
-    for size in (start, *sizes.values()):
-        bounds.append(bounds[-1] + size)
+    bounds = list(accumulate((start, *sizes.values()), initial=0))
     return tuple(
         record.part(first, last, name=f"{record.name} ({name})")
-        for name, first, last in zip(("training", *sizes), bounds[:-1], bounds[1:], strict=True)
+        for name, (first, last) in zip(("training", *sizes), pairwise(bounds), strict=True)
     )
 
 
 def _size(value: float, total: int, name: str) -> int:
     """Return the number of samples that a fraction or a count asks for."""
-    size = 0
-    if math.isfinite(value):
-        size = round(value * total) if value < 1 else int(value)
+    size = 0 if not math.isfinite(value) else round(value * total) if value < 1 else int(value)
     if size < 1 or (value >= 1 and size != value):
         raise InputError(
             f"the {name} part must be a fraction below 1 or a whole number of samples, and hold at least one of the"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import bisect
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,36 +17,14 @@ import numpy as np
 
 from echobound.arrays import Signal, Vector
 from echobound.data.record import Record
-from echobound.data.sampling import Column, Reading, pieces
-from echobound.errors import DamagedFile, DataError
-
-__all__ = [
-    "Column",
-    "Faults",
-    "Groups",
-    "Loaded",
-    "RowNumbers",
-    "Table",
-    "Target",
-    "load_columns",
-    "one_line",
-    "unreadable",
-]
+from echobound.data.sampling import Column, Reading, TimeColumn, pieces
+from echobound.errors import DamagedFile, DataError, MissingExtra
 
 NAMED = 5  # rows with faults that a message lists
 
 
 class RowNumbers:
-    """Row of each sample in its file; only the jumps of the count are stored.
-
-    Examples
-    --------
-    >>> rows = RowNumbers()
-    >>> rows.add(0, 2), rows.add(1, 3), rows.add(2, 7)
-    (None, None, None)
-    >>> rows[1], rows[2], rows[4]
-    (3, 7, 9)
-    """
+    """Row of each sample in its file; only the jumps of the count are stored."""
 
     def __init__(self) -> None:
         self._samples, self._rows = array("q"), array("q")
@@ -93,16 +72,14 @@ class Faults:
             total = values.sum()
         if not np.isfinite(total):  # the sum needs no array as long as the column, unlike the search
             bad = np.flatnonzero(~np.isfinite(values))
-            for sample in bad[:NAMED]:
+            for sample in dict.fromkeys([*bad[:NAMED], *bad[np.isinf(values[bad])][:1]]):
                 faults.add(int(sample), str(values[sample]), bool(np.isnan(values[sample])))
             faults.count = len(bad)
-            infinite = bad[np.isinf(values[bad])]
-            if len(infinite):
-                faults.wrong = int(infinite[0]), str(values[infinite[0]])
         return faults
 
 
 Groups = Sequence[Sequence[int]]  # positions of the columns of each array
+Target = tuple[int, Vector, bool]  # position of a column, the array to write it into, whether it is the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +90,6 @@ class Loaded:
     times: Vector | None
     faults: dict[int, Faults]
     rows: RowNumbers
-
-
-Load = Callable[[Groups, int | None], Loaded]
-Target = tuple[int, Vector, bool]  # position of a column, the array to write it into, whether it is the time
 
 
 def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: Groups, time: int | None) -> Loaded:
@@ -137,80 +110,43 @@ def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: 
 class Table:
     """Columns by name, loaded as numbers when they are used; columns that are not used may hold anything.
 
-    Parameters
-    ----------
-    source
-        What to call it in messages.
-    columns
-        Names of the columns from the header; without one, ``column 1``, ``column 2``, ...
-    load
-        ``load(groups, time)`` returns an array ``(time, channel)`` for each group of positions, and the time column if
-        its position is given.
-    several
-        Names that stand for several columns, such as a matrix among the variables of a file.
-    others
-        Names of what cannot be a column, and what each of them is.
-    kind
-        What to call a column in messages: ``"column"`` or ``"variable"``.
-    header
-        Whether the columns have names of their own.
-
     Examples
     --------
     >>> from echobound.data.frames import table_of_array
     >>> table = table_of_array(np.array([[0.0, 1.5, 0.0], [10.0, 2.0, 0.4], [20.0, 2.5, 0.6]]), "tank")
     >>> table.signal([2, "column 3"]).tolist()
     [[1.5, 0.0], [2.0, 0.4], [2.5, 0.6]]
-    >>> table.record(inputs=2, outputs=3, time=1).sampling_time
-    10.0
     """
 
-    source: str
-    columns: tuple[str, ...]
-    load: Load
-    several: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    others: Mapping[str, str] = field(default_factory=dict)
-    kind: str = "column"
-    header: bool = True
-
-    def names(self, columns: Column | Iterable[Column]) -> tuple[str, ...]:
-        """Return the names of columns given by name or by number from 1."""
-        return tuple(self.columns[i] for i in self.positions(columns))
+    source: str  # what messages call it
+    columns: tuple[str, ...]  # names from the header; without one, "column 1", "column 2", ...
+    load: Callable[[Groups, int | None], Loaded]  # from groups of positions, and the position of the time column
+    several: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # names of matrices, which are several columns
+    others: Mapping[str, str] = field(default_factory=dict)  # names of what cannot be a column, and what it is
+    kind: str = "column"  # what messages call a column: "column" or "variable"
+    header: bool = True  # whether the columns have names of their own
 
     def signal(self, columns: Column | Iterable[Column]) -> Signal:
         """Return columns as numbers, ``(time, channel)``; text, NaN, infinities and empty cells are refused."""
-        positions = self.positions(columns)
+        positions = self._positions(columns)
         loaded = self.load([positions], None)
         self._require_numbers(positions, loaded, missing="error")
         return loaded.signals[0]
-
-    def record(
-        self,
-        inputs: Column | Iterable[Column],
-        outputs: Column | Iterable[Column],
-        *,
-        sampling_time: float | None = None,
-        time: Column | None = None,
-        name: str | None = None,
-    ) -> Record:
-        """Return a record; the parameters are those of `read_csv`."""
-        [record] = self.records(inputs, outputs, Reading(sampling_time, time), name)
-        return record
 
     def records(
         self,
         inputs: Column | Iterable[Column],
         outputs: Column | Iterable[Column] | None,
-        reading: Reading,
+        reading: Reading = Reading(),  # noqa: B008 (frozen)
         name: str | None = None,
     ) -> tuple[Record, ...]:
         """Return one record, or several if it is split at missing values.
 
         If `outputs` is None, as for a simulation, the inputs take their place.
         """
-        sides = {"input": self.positions(inputs)}
+        sides = {"input": self._positions(inputs)}
         if outputs is not None:
-            sides["output"] = self.positions(outputs)
+            sides["output"] = self._positions(outputs)
         for side, found in sides.items():
             if not found:
                 raise DataError(f"a record needs at least one {side} column: {self._available()}")
@@ -231,54 +167,20 @@ class Table:
                 " one column per channel are needed, so transpose it"
             )
         self._require_numbers(used, loaded, reading.missing)
-        return pieces(
-            u,
-            y,
-            loaded.times,
-            loaded.rows.__getitem__,
-            reading,
-            times_name="" if clock is None else f"time {self.kind} {self.columns[clock]!r} of {self.source}",
-            input_names=tuple(self.columns[i] for i in sides["input"]),
-            output_names=tuple(self.columns[i] for i in sides.get("output", sides["input"])),
-            name=name or self.source,
-        )
+        names = [tuple(self.columns[i] for i in found) for found in sides.values()]
+        row_of, times = loaded.rows.__getitem__, None
+        if clock is not None and loaded.times is not None:
+            label = f"time {self.kind} {self.columns[clock]!r} of {self.source}"
+            times = TimeColumn(loaded.times, label, row_of)
+        return pieces(u, y, times, row_of, reading, name or self.source, (names[0], names[-1]))
 
-    def positions(self, columns: Column | Iterable[Column]) -> list[int]:
+    def _positions(self, columns: Column | Iterable[Column]) -> list[int]:
         """Return the positions of columns given by name or by number from 1; a matrix has several."""
         found: list[int] = []
         for column in (columns,) if isinstance(columns, str | int) else columns:
             whole = self.several.get(column) if isinstance(column, str) else None
             found += [self._position(column)] if whole is None else whole
         return found
-
-    def _require_numbers(self, positions: Iterable[int], loaded: Loaded, missing: str) -> None:
-        rows = loaded.rows
-        for position in positions:
-            fault = loaded.faults.get(position)
-            if fault is None or not fault.count or (missing == "split" and fault.wrong is None):
-                continue
-            sample, text = fault.first if missing == "error" or fault.wrong is None else fault.wrong
-            found = f"holds {text[:40]!r}" if text else "is empty"
-            more, remedy = "", "repair the data or cut them there"
-            if fault.count > 1 and missing == "error":
-                shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
-                dots = ", ..." if fault.count > len(fault.samples) else ""
-                more = f" ({fault.count} such cells in all: rows {shown}{dots})"
-            if fault.wrong is None:
-                remedy += ", or split the record at missing values (missing='split', --missing split)"
-            raise DataError(
-                f"{self.kind} {self.columns[position]!r} of {self.source} {found} in row {rows[sample]}{more}:"
-                f" finite numbers are needed everywhere, so {remedy}"
-            )
-
-    def _available(self) -> str:
-        shown = ", ".join(self.columns[:30])
-        more = f" and {len(self.columns) - 30} more" if len(self.columns) > 30 else ""
-        text = f"{self.source} has the {self.kind}s {shown}{more}" if self.columns else f"{self.source} has none"
-        if self.others:
-            unusable = ", ".join(f"{name} ({what})" for name, what in list(self.others.items())[:10])
-            text += f"; not usable as a signal: {unusable}"
-        return text
 
     def _position(self, column: Column) -> int:
         name = one_line(str(column))
@@ -298,22 +200,52 @@ class Table:
             return int(name) - 1
         raise DataError(f"there is no {self.kind} {name!r}: {self._available()}; give a name or a number from 1")
 
+    def _available(self) -> str:
+        shown = ", ".join(self.columns[:30])
+        more = f" and {len(self.columns) - 30} more" if len(self.columns) > 30 else ""
+        text = f"{self.source} has the {self.kind}s {shown}{more}" if self.columns else f"{self.source} has none"
+        if self.others:
+            unusable = ", ".join(f"{name} ({what})" for name, what in list(self.others.items())[:10])
+            text += f"; not usable as a signal: {unusable}"
+        return text
+
+    def _require_numbers(self, positions: Iterable[int], loaded: Loaded, missing: str) -> None:
+        rows = loaded.rows
+        for position in positions:
+            fault = loaded.faults[position]
+            if not fault.count or (missing == "split" and fault.wrong is None):
+                continue
+            sample, text = fault.first if missing == "error" or fault.wrong is None else fault.wrong
+            found = f"holds {text[:40]!r}" if text else "is empty"
+            more, remedy = "", "repair the data or cut them there"
+            if fault.count > 1 and missing == "error":
+                shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
+                dots = ", ..." if fault.count > len(fault.samples) else ""
+                more = f" ({fault.count} such cells in all: rows {shown}{dots})"
+            if fault.wrong is None:
+                remedy += ", or split the record at missing values (missing='split', --missing split)"
+            raise DataError(
+                f"{self.kind} {self.columns[position]!r} of {self.source} {found} in row {rows[sample]}{more}:"
+                f" finite numbers are needed everywhere, so {remedy}"
+            )
+
 
 def one_line(name: str) -> str:
     """Return a name without the line breaks that spreadsheets put into names, which would break messages and axes."""
     return " ".join(name.split())
 
 
-def unreadable(path: Path, kind: str, error: Exception) -> DataError:
-    """Return the refusal of a file whose content is not what its kind requires.
-
-    Examples
-    --------
-    >>> print(unreadable(Path("plant.mat"), "a MATLAB file", ValueError("unknown type 77")))
-    plant.mat cannot be read as a MATLAB file (unknown type 77): is the file complete? Save or export it again
-    """
-    reason = f"{error.part}: {error.why}" if isinstance(error, DamagedFile) else " ".join(str(error).split())
-    return DataError(
-        f"{path.name} cannot be read as {kind} ({reason[:120] or type(error).__name__}): is the file complete? Save or"
-        " export it again"
-    )
+@contextmanager
+def reading_as(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Refuse a file whose parser raises one of `errors`; any error if none are given, since some raise anything."""
+    caught = errors or (Exception,)
+    try:
+        yield
+    except (DataError, MissingExtra):
+        raise
+    except caught as error:
+        reason = f"{error.part}: {error.why}" if isinstance(error, DamagedFile) else " ".join(str(error).split())
+        raise DataError(
+            f"{path.name} cannot be read as {kind} ({reason[:120] or type(error).__name__}): is the file complete? Save"
+            " or export it again"
+        ) from None

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import codecs
 import csv
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from echobound.data.cells import Row, RowSource, table_of_rows
 from echobound.data.table import Table
 from echobound.errors import DataError
 
-__all__ = ["read_text"]
-
 TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a ended them under DOS
 CHUNK = 1 << 20  # bytes examined together
 
 
-@dataclass(frozen=True)
-class _Survey:
-    """What a first pass over the bytes finds."""
-
-    encoding: str
-    lines: int
-    underscores: int
-    commas: int
-
-
 def read_text(path: Path) -> Table:
     """Read a text table; see `read_table`."""
-    survey = _survey(path)
-    start, first, separator = _head(path, survey.encoding)
+    encoding, length, underscores, commas = _survey(path)
+    start, first, separator = _head(path, encoding)
     # Underscores and decimal commas need a check of each cell; a file that has them only up to its header needs none.
-    plain = survey.underscores == sum(line.count("_") for line in first) and (
-        separator == "," or survey.commas == sum(line.count(",") for line in first)
+    plain = underscores == sum(line.count("_") for line in first) and (
+        separator == "," or commas == sum(line.count(",") for line in first)
     )
 
     def rows() -> Iterator[Row]:
-        with path.open(encoding=survey.encoding, errors="replace") as file:
+        with path.open(encoding=encoding, errors="replace") as file:
             for _ in range(start):
                 next(file)
             lines: Iterable[str] = file
@@ -52,30 +41,31 @@ def read_text(path: Path) -> Table:
             except csv.Error as error:
                 raise DataError(f"{path.name} is not a table of numbers ({error}): give a CSV file") from None
 
-    return table_of_rows(RowSource(path.name, rows, survey.lines - start, plain, separator != ","))
+    return table_of_rows(RowSource(path.name, rows, length - start, plain, separator != ","))
 
 
-def _survey(path: Path) -> _Survey:
-    """Find the encoding, and the counts that make reading fast, a chunk at a time."""
+def _survey(path: Path) -> tuple[str, int, int, int]:
+    """Find the encoding, and the numbers of lines, underscores and commas, which make reading fast."""
     with path.open("rb") as file:
-        head = file.read(2)
-        wide = head in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         file.seek(0)
         encoding = "utf-16" if wide else "utf-8-sig"
         decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder(encoding)()
         lines = underscores = commas = 0
         carriage_return = False  # whether the chunk before ended with \r, so that a \n now belongs to it
-        while raw := file.read(CHUNK):
+        for raw in itertools.chain(iter(partial(file.read, CHUNK), b""), [b""]):
             if not wide and raw.translate(None, delete=TEXT_CONTROLS + bytes(range(32, 256))):
                 raise DataError(
                     f"{path.name} is a binary file of an unknown kind: give a text table, Parquet, MATLAB .mat, NPZ or"
                     " Excel .xlsx, or export it as CSV"
                 )
             try:
-                text = decoder.decode(raw)
+                text = decoder.decode(raw, final=not raw)  # at the end, no character may be incomplete
             except UnicodeDecodeError:
                 if wide:
-                    raise _broken_utf16(path) from None
+                    raise DataError(
+                        f"{path.name} begins as UTF-16 text but is not UTF-16 to its end: is it complete? Save it again"
+                    ) from None
                 # The counts so far stay right: the characters counted are ASCII, the same in both encodings.
                 encoding, decoder = "latin-1", codecs.getincrementaldecoder("latin-1")()
                 text = decoder.decode(raw)
@@ -84,17 +74,7 @@ def _survey(path: Path) -> _Survey:
             carriage_return = text.endswith("\r")
             underscores += text.count("_")
             commas += text.count(",")
-        try:
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            if wide:
-                raise _broken_utf16(path) from None
-            encoding = "latin-1"
-    return _Survey(encoding, lines + 1, underscores, commas)
-
-
-def _broken_utf16(path: Path) -> DataError:
-    return DataError(f"{path.name} begins as UTF-16 text but is not UTF-16 to its end: is it complete? Save it again")
+    return encoding, lines + 1, underscores, commas
 
 
 def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +14,15 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Vector
-from echobound.data.table import Groups, Loaded, Table, Target, load_columns, unreadable
+from echobound.data.frames import table_of_array
+from echobound.data.table import Groups, Loaded, Table, Target, load_columns, reading_as
 from echobound.errors import DamagedFile, DataError, MissingExtra
 from echobound.files import Member, npy_member, npz_members
-
-__all__ = ["read_mat", "read_npy", "read_npz_table"]
 
 CHUNK = 65536  # samples converted together
 NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
 
 Wanted = Sequence[tuple[int, Vector]]  # columns of a variable and the arrays to write them into
-Fill = Callable[[Wanted], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +35,12 @@ class Variable:
     name: str
     shape: tuple[int, ...]
     what: str
-    fill: Fill | None
+    fill: Callable[[Wanted], None] | None = None
 
     @property
     def layout(self) -> tuple[int, int]:
-        """Number of samples and of columns."""
-        return _layout(self.shape)
+        """Number of samples and of columns; a row vector is one column, since MATLAB users write signals so."""
+        return (max(self.shape), 1) if len(self.shape) == 1 or 1 in self.shape else (self.shape[0], self.shape[1])
 
     @property
     def obstacle(self) -> str:
@@ -58,11 +57,6 @@ class Variable:
         if len(self.shape) == 2 and self.shape[1] > self.shape[0] > 1:
             return f"a matrix with more channels than samples, {size}: transpose it"
         return ""
-
-
-def _layout(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the number of samples and of columns; a row vector is one column, since MATLAB users write signals so."""
-    return (max(shape), 1) if len(shape) == 1 or 1 in shape else (shape[0], shape[1])
 
 
 def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
@@ -97,23 +91,17 @@ def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
     return Table(source, names, load, several, others, kind="variable")
 
 
-def read_npz_table(path: Path) -> Table:
+def read_npz(path: Path) -> Table:
     """Read the arrays of an NPZ file; pickled ones are not opened. See `read_table`."""
-    try:
+    with reading_as(path, "a NumPy file", DamagedFile):
         members = npz_members(path)
-    except DamagedFile as error:
-        raise unreadable(path, "a NumPy file", error) from None
     return table_of_variables(path.name, [_variable_of(path, member) for member in members])
 
 
 def read_npy(path: Path) -> Table:
     """Read the array of an NPY file as a table whose columns have numbers; see `read_table`."""
-    from echobound.data.frames import table_of_array
-
-    try:
+    with reading_as(path, "a NumPy file", DamagedFile):
         variable = _variable_of(path, npy_member(path))
-    except DamagedFile as error:
-        raise unreadable(path, "a NumPy file", error) from None
     if variable.obstacle:
         raise DataError(f"{path.name} holds {variable.obstacle}: an array (time, channel) of real numbers is needed")
     values = np.empty(variable.layout)
@@ -122,92 +110,53 @@ def read_npy(path: Path) -> Table:
     return table_of_array(values, path.name)
 
 
+_KINDS = {"c": "complex numbers", "U": "text", "S": "text", "O": "pickled objects", "V": "a structured array"}
+_KINDS |= {"M": "time stamps", "m": "time differences"}
+
+
 def _variable_of(path: Path, member: Member) -> Variable:
-    kinds = {"c": "complex numbers", "U": "text", "S": "text", "O": "pickled objects", "V": "a structured array"}
-    kinds |= {"M": "time stamps", "m": "time differences"}
-    real = member.dtype.kind in "fiub"
-
+    @reading_as(path, "a NumPy file", OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error)
     def fill(wanted: Wanted) -> None:
-        try:
-            _fill_from_member(member, dict(wanted))
-        except (OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-            raise unreadable(path, "a NumPy file", error) from None
-
-    what = "" if real else kinds.get(member.dtype.kind, str(member.dtype))
-    return Variable(member.name, member.shape, what, fill if real else None)
-
-
-def _fill_from_member(member: Member, wanted: dict[int, Vector]) -> None:
-    """Read a stored array a chunk at a time, and keep the columns that are wanted."""
-    samples, width = _layout(member.shape)
-    together = 1 if member.fortran else width  # columns whose values alternate in the file
-    with member.open() as stream:
-        for first in range(0, width, together):
-            for start in range(0, samples, CHUNK):
+        """Read the array a chunk at a time, and keep the columns that are wanted."""
+        samples, width = variable.layout
+        together = 1 if member.fortran else width  # columns whose values alternate in the file
+        with member.open() as stream:
+            for first, start in itertools.product(range(0, width, together), range(0, samples, CHUNK)):
                 rows = min(CHUNK, samples - start)
                 raw = stream.read(rows * together * member.dtype.itemsize)
                 chunk = np.frombuffer(raw, dtype=member.dtype).reshape(rows, together)
-                for column in range(first, first + together):
-                    if column in wanted:
-                        wanted[column][start : start + rows] = chunk[:, column - first]
+                for column, into in wanted:
+                    if first <= column < first + together:
+                        into[start : start + rows] = chunk[:, column - first]
+
+    if member.dtype.kind not in "fiub":
+        return Variable(member.name, member.shape, _KINDS.get(member.dtype.kind, str(member.dtype)))
+    variable = Variable(member.name, member.shape, "numbers", fill)
+    return variable
 
 
 def read_mat(path: Path) -> Table:
     """Read the variables of a MATLAB file, versions 4 to 7.3; see `read_table`."""
     with path.open("rb") as file:
         new = file.read(10) == b"MATLAB 7.3"
-    try:
+    with reading_as(path, "a MATLAB file"):
         variables = list(_hdf5_variables(path) if new else _mat5_variables(path))
-    except (DataError, MissingExtra):
-        raise
-    except Exception as error:  # the parsers raise anything on damaged files
-        raise unreadable(path, "a MATLAB file", error) from None
     return table_of_variables(path.name, variables)
 
 
 def _mat5_variables(path: Path) -> Iterator[Variable]:
     from scipy.io import loadmat, whosmat
 
+    @reading_as(path, "a MATLAB file")
     def value(name: str) -> Any:
-        try:
-            return loadmat(str(path), variable_names=[name.split(".")[0]])[name.split(".")[0]]
-        except Exception as error:  # as above
-            raise unreadable(path, "a MATLAB file", error) from None
+        first, *fields = name.split(".")
+        found = loadmat(str(path), variable_names=[first])[first]
+        for field in fields:
+            found = found[field][0, 0]
+        return np.asarray(found)
 
-    for name, shape, kind in whosmat(str(path)):
-        if kind == "struct" and tuple(shape) == (1, 1):
-            yield from _fields(path, name, value(name), partial(value, name))
-        elif kind in NUMBERS:
-            yield Variable(name, tuple(shape), kind, _matlab_fill(path, name, partial(value, name)))
-        else:
-            yield Variable(name, tuple(shape), _MATLAB.get(kind, f"of the class {kind}"), None)
-
-
-_MATLAB = {"struct": "a structure array", "cell": "a cell array", "char": "text", "sparse": "a sparse matrix"}
-_MATLAB |= {"opaque": "an object, which only MATLAB can read (save its data as arrays)", "function": "a function"}
-
-
-def _fields(path: Path, name: str, struct: Any, load: Callable[[], Any]) -> Iterator[Variable]:
-    """Yield the fields of a structure, and of structures in it."""
-    for field in struct.dtype.names or ():
-        inner = struct[field][0, 0]
-
-        def get(load: Callable[[], Any] = load, field: str = field) -> Any:
-            return load()[field][0, 0]
-
-        full = f"{name}.{field}"
-        if inner.dtype.names and inner.shape == (1, 1):
-            yield from _fields(path, full, inner, get)
-        elif inner.dtype.kind in "fiubc":
-            yield Variable(full, inner.shape, "numbers", _matlab_fill(path, full, get))
-        else:
-            what = "a structure array" if inner.dtype.names else "a cell array" if inner.dtype == object else "text"
-            yield Variable(full, inner.shape, what, None)
-
-
-def _matlab_fill(path: Path, name: str, load: Callable[[], Any]) -> Fill:
-    def fill(wanted: Wanted) -> None:
-        values = np.asarray(load())
+    def fill(name: str, wanted: Wanted) -> None:
+        values = value(name)
         if np.iscomplexobj(values):
             raise DataError(
                 f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
@@ -216,7 +165,32 @@ def _matlab_fill(path: Path, name: str, load: Callable[[], Any]) -> Fill:
         for column, into in wanted:
             into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
 
-    return fill
+    def fields_of(struct: Any, name: str) -> Iterator[Variable]:
+        for field in struct.dtype.names or ():
+            inner, full = struct[field][0, 0], f"{name}.{field}"
+            if inner.dtype.names and inner.shape == (1, 1):
+                yield from fields_of(inner, full)
+            elif inner.dtype.kind in "fiubc":
+                yield Variable(full, inner.shape, "numbers", partial(fill, full))
+            else:
+                kind = "struct" if inner.dtype.names else "cell" if inner.dtype == object else "char"
+                yield _other(full, inner.shape, kind)
+
+    for name, shape, kind in whosmat(str(path)):
+        if kind == "struct" and tuple(shape) == (1, 1):
+            yield from fields_of(value(name), name)
+        elif kind in NUMBERS:
+            yield Variable(name, tuple(shape), kind, partial(fill, name))
+        else:
+            yield _other(name, tuple(shape), kind)
+
+
+_MATLAB = {"struct": "a structure array", "cell": "a cell array", "char": "text", "sparse": "a sparse matrix"}
+_MATLAB |= {"opaque": "an object, which only MATLAB can read (save its data as arrays)", "function": "a function"}
+
+
+def _other(name: str, shape: tuple[int, ...], kind: str) -> Variable:
+    return Variable(name, shape, _MATLAB.get(kind, f"of the class {kind}"))
 
 
 def _hdf5_variables(path: Path) -> Iterator[Variable]:
@@ -227,48 +201,34 @@ def _hdf5_variables(path: Path) -> Iterator[Variable]:
 
     def visit(group: Any, prefix: str) -> Iterator[Variable]:
         for key, item in group.items():
-            name, kind = prefix + key, _class_of(item)
-            if key == "#refs#" or key == "#subsystem#":
+            name, kind = prefix + key, item.attrs.get("MATLAB_class", b"")
+            kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+            if key in ("#refs#", "#subsystem#"):
                 continue
             if isinstance(item, h5py.Group):
-                if kind in ("", "struct"):
-                    yield from visit(item, f"{name}.")
-                else:
-                    yield Variable(name, (), f"of the class {kind}", None)
+                yield from visit(item, f"{name}.") if kind in ("", "struct") else [_other(name, (), kind)]
                 continue
             shape = tuple(reversed(item.shape))  # MATLAB stores column by column, HDF5 row by row
             if item.attrs.get("MATLAB_empty", 0):
-                yield Variable(name, (0, 0), "empty", None)
+                yield Variable(name, (0, 0), "empty")
             elif item.dtype.names:
-                yield Variable(name, shape, "complex numbers", None)
+                yield Variable(name, shape, "complex numbers")
             elif item.dtype.kind not in "fiub" or kind in ("char", "cell"):
-                yield Variable(name, shape, _MATLAB.get(kind, f"of the class {kind or item.dtype}"), None)
+                yield _other(name, shape, kind or str(item.dtype))
             else:
-                yield Variable(name, shape, kind, _hdf5_fill(path, item.name))
+                yield Variable(name, shape, kind, partial(fill, item.name))
+
+    @reading_as(path, "a MATLAB file", OSError, KeyError, RuntimeError)
+    def fill(dataset: str, wanted: Wanted) -> None:
+        with h5py.File(path, "r") as file:
+            data = file[dataset]
+            vector = data.ndim == 1 or 1 in data.shape
+            along = int(np.argmax(data.shape)) if vector else 1
+            for column, into in wanted:
+                cut: list[Any] = [0 if vector else column] * data.ndim
+                for start in range(0, len(into), CHUNK):
+                    cut[along] = slice(start, start + CHUNK)
+                    into[start : start + CHUNK] = data[tuple(cut)]
 
     with h5py.File(path, "r") as file:
         yield from visit(file, "")
-
-
-def _class_of(item: Any) -> str:
-    found = item.attrs.get("MATLAB_class", b"")
-    return found.decode() if isinstance(found, bytes) else str(found)
-
-
-def _hdf5_fill(path: Path, dataset: str) -> Fill:
-    def fill(wanted: Wanted) -> None:
-        import h5py
-
-        try:
-            with h5py.File(path, "r") as file:
-                data = file[dataset]
-                along = int(np.argmax(data.shape)) if data.ndim == 1 or 1 in data.shape else 1
-                for column, into in wanted:
-                    cut: list[Any] = [0 if along != 1 or 1 in data.shape else column] * data.ndim
-                    for start in range(0, len(into), CHUNK):
-                        cut[along] = slice(start, start + CHUNK)
-                        into[start : start + CHUNK] = data[tuple(cut)]
-        except (OSError, KeyError, RuntimeError) as error:
-            raise unreadable(path, "a MATLAB file", error) from None
-
-    return fill

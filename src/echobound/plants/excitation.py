@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from echobound.arrays import Vector
 from echobound.draws import PLANT, draw_key, unit, words
 from echobound.errors import InputError
-
-__all__ = ["gaussian", "multilevel"]
 
 EXCITATION, NOISE = 0, 1  # regions of a draw of stream PLANT
 
@@ -30,8 +28,8 @@ def multilevel(
     seed: int = 0,
     family: int = 0,
     index: int = 0,
-) -> NDArray[np.float64]:
-    """Return a multilevel pseudo-random signal (MPRS): random levels, each held for a period.
+) -> Vector:
+    """Return a multilevel pseudo-random signal (MPRS), ``(time,)``: random levels, each held for a period.
 
     Parameters
     ----------
@@ -45,11 +43,6 @@ def multilevel(
         Number of equally spaced levels from `low` to `high`, both included; any value between them if not given.
     seed, family, index
         Which draw; see the module.
-
-    Returns
-    -------
-    signal
-        ``(time,)``.
 
     Examples
     --------
@@ -67,19 +60,8 @@ def multilevel(
     return np.repeat(low + (high - low) * position, period)[:samples]
 
 
-def gaussian(
-    samples: int, deviation: float = 1.0, *, seed: int = 0, family: int = 0, index: int = 0
-) -> NDArray[np.float64]:
-    """Return white Gaussian noise of mean 0, ``(time,)``.
-
-    Parameters
-    ----------
-    samples
-        Length of the signal.
-    deviation
-        Standard deviation.
-    seed, family, index
-        Which draw; see the module.
+def gaussian(samples: int, deviation: float = 1.0, *, seed: int = 0, family: int = 0, index: int = 0) -> Vector:
+    """Return white Gaussian noise of mean 0 with this standard deviation, ``(time,)``.
 
     Examples
     --------

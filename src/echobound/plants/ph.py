@@ -13,17 +13,18 @@ equilibrium.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from echobound.arrays import Array, Vector
 from echobound.data.record import Record
-from echobound.errors import InputError
-from echobound.plants.excitation import gaussian
-
-__all__ = ["PHPlant", "PHState", "ph_of"]
+from echobound.errors import DataError, InputError
+from echobound.plants.excitation import gaussian, multilevel
+from echobound.scores import fit
 
 PK1, PK2 = 6.35, 10.25
 """Dissociation constants of carbonic acid, as -log10."""
@@ -35,6 +36,7 @@ HALVINGS = 54
 """Bisections of that interval: 18 / 2^54 = 1e-15, the spacing of doubles near pH 7."""
 LONGEST_STEP = 2.5
 """Longest integration step in seconds. The reactor's time constant is about 90 s, so the error is below 1e-10 pH."""
+ROLES = ("training", "validation", "test")
 
 
 class PHState(NamedTuple):
@@ -45,17 +47,10 @@ class PHState(NamedTuple):
     h1: float
 
 
-def ph_of(wa: ArrayLike, wb: ArrayLike, pk1: float = PK1, pk2: float = PK2) -> NDArray[np.float64]:
-    """Return the pH of solutions with the reaction invariants `wa` and `wb` (mol/L), to 1e-12.
+def ph_of(wa: ArrayLike, wb: ArrayLike, pk1: float = PK1, pk2: float = PK2) -> Array:
+    """Return the pH of solutions with the reaction invariants `wa` and `wb` (mol/L; shapes broadcast), to 1e-12.
 
     The charge balance increases with pH for every ``wb >= 0``, so it has one root and bisection finds it.
-
-    Parameters
-    ----------
-    wa, wb
-        Reaction invariants; arrays of the same shape, or of shapes that broadcast.
-    pk1, pk2
-        Dissociation constants of the weak acid, as -log10.
 
     Examples
     --------
@@ -126,38 +121,18 @@ class PHPlant:
     q3: float = 15.6
 
     def steady_state(self, q3: float | None = None, q2: float | None = None) -> PHState:
-        """Return the steady state under constant flows (mL/s; nominal if not given).
-
-        Examples
-        --------
-        >>> state = PHPlant().steady_state(q3=12.7)
-        >>> round(float(ph_of(state.wa4, state.wb4)), 4)
-        6.0202
-        """
+        """Return the steady state under constant flows (mL/s; nominal if not given)."""
         flow, wa, wb = self._mixture(np.atleast_1d(self.q3 if q3 is None else q3), self.q2 if q2 is None else q2)
         return PHState(float(wa[0]), float(wb[0]), (float(flow[0]) / self.cv4) ** (1.0 / self.n) - self.z)
 
     def response(
-        self,
-        q3: ArrayLike,
-        q2: ArrayLike | None = None,
-        sampling_time: float = 10.0,
-        initial: PHState | None = None,
-    ) -> NDArray[np.float64]:
+        self, q3: ArrayLike, q2: ArrayLike | None = None, sampling_time: float = 10.0, initial: PHState | None = None
+    ) -> Vector:
         """Return the pH without noise at the sampling times, ``(time,)``; flows are held between them.
 
-        The first value is that of the initial state: an input acts from the next sample on.
-
-        Parameters
-        ----------
-        q3
-            Alkaline flow, mL/s, ``(time,)`` or ``(time, 1)``.
-        q2
-            Buffer flow, mL/s: a number, or a signal as long as `q3`; nominal if not given.
-        sampling_time
-            Seconds between samples.
-        initial
-            State at the first sample; the steady state of the nominal flows if not given.
+        The alkaline flow `q3` is ``(time,)`` or ``(time, 1)``; the buffer flow `q2` is a number, or a signal as long
+        (mL/s; nominal if not given). The first value is that of the `initial` state, which is the steady state of the
+        nominal flows if not given: an input acts from the next sample on.
 
         Examples
         --------
@@ -198,20 +173,10 @@ class PHPlant:
     ) -> Record:
         """Return the record of an experiment: `response`, with Gaussian noise on the measured pH.
 
-        Parameters
-        ----------
-        q3, q2, sampling_time
-            As in `response`.
-        noise
-            Standard deviation of the measurement noise, pH.
-        seed, family, index
-            Which draw of the noise; see `echobound.plants.excitation`.
-        name
-            What to call the experiment.
+        `noise` is its standard deviation, and (seed, family, index) its draw; see `echobound.plants.excitation`.
 
         Examples
         --------
-        >>> import numpy as np
         >>> drifting = np.repeat([0.55, 0.65], 50)  # the buffer flow steps up halfway through the record
         >>> PHPlant().simulate(np.full(100, 15.6), q2=drifting).y[[0, 50, 99], 0].round(3).tolist()
         [7.026, 7.026, 7.107]
@@ -228,9 +193,7 @@ class PHPlant:
             name=name,
         )
 
-    def _mixture(
-        self, q3: NDArray[np.float64], q2: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _mixture(self, q3: Vector, q2: ArrayLike) -> tuple[Vector, Vector, Vector]:
         """Return the inflow and its invariants at every sample, after checking that the reactor cannot run empty."""
         buffer = np.asarray(q2, dtype=np.float64)
         if q3.ndim != 1 or len(q3) == 0 or buffer.shape not in ((), q3.shape):
@@ -267,3 +230,81 @@ class PHPlant:
             exchanged += slope * flow * (1.0 / level + 2.0 / h2 + 2.0 / h3 + 1.0 / h4) / 6.0
             level += (k1 + 2.0 * k2 + 2.0 * k3 + k4) / 6.0
         return level, exchanged
+
+
+def ph_experiment(
+    samples: Sequence[int] = (5000, 3000),
+    noise: float = 0.05,
+    seed: int = 0,
+    *,
+    period: int = 100,
+    low: float = 12.7,
+    high: float = 16.7,
+    levels: int | None = None,
+    sampling_time: float = 10.0,
+    plant: PHPlant | None = None,
+    family: int = 0,
+) -> tuple[Record, ...]:
+    """Return records of the paper's experiment: training, validation and, if asked for, test.
+
+    Each record is a separate experiment that starts at the nominal steady state, with its own excitation and noise:
+    record i is draw (seed, family, index i) of `echobound.plants.excitation`.
+
+    Parameters
+    ----------
+    samples
+        Length of each record; the defaults are those that reproduce the paper's table.
+    noise
+        Standard deviation of the measurement noise, pH.
+    seed, family
+        Which draw.
+    period, low, high, levels
+        The excitation, as in `multilevel`; flows in mL/s.
+    sampling_time
+        Seconds between samples.
+    plant
+        The process; the nominal one if not given.
+
+    Examples
+    --------
+    >>> training, validation = ph_experiment(samples=(300, 200))
+    >>> len(training), len(validation), validation.name
+    (300, 200, 'validation')
+    """
+    plant = PHPlant() if plant is None else plant
+    return tuple(
+        plant.simulate(
+            multilevel(count, period, low, high, levels, seed=seed, family=family, index=index),
+            sampling_time=sampling_time,
+            noise=noise,
+            seed=seed,
+            family=family,
+            index=index,
+            name=ROLES[index] if index < len(ROLES) else f"record {index + 1}",
+        )
+        for index, count in enumerate(samples)
+    )
+
+
+def noise_limit(record: Record, clean: ArrayLike, washout: int = 100) -> float:
+    """Return the FIT of the true output on a noisy record: 100 (1 - ||noise|| / ||y - mean(y)||).
+
+    A model that fits better than this has been lucky with the noise.
+
+    `clean` is the record's output without noise; the samples of the washout are not scored.
+
+    Examples
+    --------
+    >>> _, validation = ph_experiment(seed=0)
+    >>> round(noise_limit(validation, PHPlant().response(validation.u)), 1)
+    91.1
+    """
+    truth = np.asarray(clean, dtype=np.float64)
+    truth = truth[:, None] if truth.ndim == 1 else truth
+    if truth.shape != record.y.shape:
+        raise DataError(
+            f"the clean output must have the shape of the record's output, {record.y.shape}, got {np.shape(clean)}"
+        )
+    if not 0 <= washout < len(record):
+        raise DataError(f"the washout must be shorter than the record ({len(record)} samples), got {washout}")
+    return float(fit(record.y[washout:], truth[washout:]))

@@ -17,8 +17,6 @@ from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 
-__all__ = ["covered_ranks", "crossing_probability", "local_level", "rank_limits"]
-
 MARGIN = 1e-10  # relative: a band is calibrated to beta (1 - MARGIN), far more than its arithmetic errs
 
 
@@ -26,25 +24,21 @@ def crossing_probability(networks: int, upper: ArrayLike, lower: ArrayLike = ())
     """P(U_(k) > upper_k or U_(k) < lower_k for some k), exactly, for the ordered U of N uniform numbers.
 
     The number of U up to time t is followed as a Poisson process that is known to end in N; whatever leaves the band is
-    added up at its first crossing, so that small probabilities keep their digits.
-
-    Parameters
-    ----------
-    networks
-        N.
-    upper, lower
-        Limits for k = 1, 2, ...; not decreasing, as many as wanted.
+    added up at its first crossing, so that small probabilities keep their digits. Limits, for k = 1, 2, ..., do not
+    decrease; there may be as many as wanted.
 
     Examples
     --------
     >>> round(crossing_probability(59, [0.05]), 6)  # the best alone: 0.95 ** 59
     0.048495
     """
+    from scipy.special import gammaln
+
     n = as_count("networks", networks)
     times = np.concatenate([np.asarray(upper, float), np.asarray(lower, float)])
     ranks = np.concatenate([np.arange(1, len(np.atleast_1d(upper)) + 1), -np.arange(1, len(np.atleast_1d(lower)) + 1)])
     order = np.lexsort((ranks, times))
-    log_factorial = _log_factorial(n)
+    log_factorial = np.asarray(gammaln(np.arange(n + 1) + 1.0))
     log_all = n * math.log(n) - n - log_factorial[n]  # ln P(Poisson(n) = n)
     alive, first, now, crossed = np.ones(1), 0, 0.0, 0.0  # P(count = first, first + 1, ...) of those inside so far
     for time, rank in zip(times[order].tolist(), ranks[order].tolist(), strict=True):
@@ -69,12 +63,6 @@ def crossing_probability(networks: int, upper: ArrayLike, lower: ArrayLike = ())
     return min(crossed, 1.0)
 
 
-def _log_factorial(n: int) -> Array:
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(np.arange(n + 1) + 1.0))
-
-
 def _poisson(mean: float, n: int, log_factorial: Array) -> Array:
     """Probabilities of 0, 1, 2, ... until they have no weight in double precision."""
     counts = np.arange(min(n, math.ceil(mean + 12 * math.sqrt(mean) + 30)) + 1)
@@ -91,19 +79,8 @@ def _poisson_at(counts: NDArray[np.int64], mean: float, log_factorial: Array) ->
 def local_level(networks: int, beta: float, ranks: int | None = None, *, two_sided: bool = False) -> float:
     """The level at which each rank alone may miss, so that all together miss with probability beta.
 
-    Parameters
-    ----------
-    networks, beta
-        N and beta.
-    ranks
-        The band covers the best so many; all if not given (a two-sided one always does).
-    two_sided
-        Whether each rank has a lower limit too; each side of it then has half the level.
-
-    Examples
-    --------
-    >>> round(local_level(59, 0.05, ranks=1), 9)  # one rank: nothing to share
-    0.05
+    The band covers the best so many `ranks`; all if not given, as a two-sided one always does. In a two-sided band each
+    rank has a lower limit too, and each side half the level.
     """
     from scipy.optimize import brentq
 
@@ -115,7 +92,7 @@ def local_level(networks: int, beta: float, ranks: int | None = None, *, two_sid
         return math.log(max(crossing_probability(n, upper, lower), 1e-320) / target)
 
     low, high = math.log(target / (2 * count)), math.log(target)
-    if count == 1 and not two_sided:
+    if count == 1 and not two_sided:  # nothing to share
         return float(as_probability("beta", beta))
     return math.exp(float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) - MARGIN)
 

@@ -9,6 +9,10 @@ the N draws. For a scenario program with d decisions (d = 1: one threshold) it h
 and, if `discarded` scenarios are removed, C(m, discarded) Bin(N, epsilon; m) <= beta with m = discarded + d - 1; the
 explicit bound then has ln(C(m, discarded) / beta) + m in its brackets, since Bin(N, e; m) <= 2^m exp(-N e / 2).
 
+To beat the best in *any* of K scores is one event of a scenario program with K decisions (`any_of`). Statements about
+*each* of K scores, or of K families' own bests, share beta: each is made at beta / K, and the union bound makes them
+hold together (`each_of`).
+
 Everything is computed in decimal arithmetic from what the user typed (the shortest text of a float), with enough digits
 to decide every ceiling; genuine equality, such as 0.95^1 = 0.95, is decided in fractions. Results that become floats
 are rounded up, so that no reported epsilon or beta is better than the truth. Probabilities that no float can hold
@@ -20,22 +24,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal, InvalidOperation, getcontext, localcontext
 from fractions import Fraction
 from typing import SupportsIndex
 
 from echobound.errors import InputError
-
-__all__ = [
-    "Probability",
-    "beta_exact",
-    "beta_explicit",
-    "epsilon_exact",
-    "epsilon_explicit",
-    "log_beta_exact",
-    "networks_exact",
-    "networks_explicit",
-]
 
 Probability = float | str | Decimal
 
@@ -101,12 +95,7 @@ def beta_explicit(networks: int, epsilon: Probability, d: int = 1, discarded: in
 
 
 def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarded: int = 0) -> int:
-    """Smallest number of networks by the exact bound.
-
-    Parameters
-    ----------
-    epsilon, beta, d, discarded
-        As in `networks_explicit`.
+    """Smallest number of networks by the exact bound; parameters as in `networks_explicit`.
 
     Examples
     --------
@@ -118,16 +107,7 @@ def networks_exact(epsilon: Probability, beta: Probability, d: int = 1, discarde
     e, b = as_probability("epsilon", epsilon), as_probability("beta", beta)
     m, factor = _program(d, discarded)
     with localcontext(digits_for(e, b)):
-        few, enough = m, m + 1
-        while not _holds(enough, m, factor, e, b):
-            few, enough = enough, 2 * enough
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            if _holds(middle, m, factor, e, b):
-                enough = middle
-            else:
-                few = middle
-    return enough
+        return least_count(lambda n: _holds(n, m, factor, e, b), m)
 
 
 def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int = 0) -> float:
@@ -159,13 +139,7 @@ def epsilon_exact(networks: int, beta: Probability, d: int = 1, discarded: int =
 
 
 def log_beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int = 0) -> float:
-    """Natural logarithm of `beta_exact`, for values that no float can hold.
-
-    Examples
-    --------
-    >>> round(log_beta_exact(10**6, 0.05), 4)
-    -51293.2944
-    """
+    """Natural logarithm of `beta_exact`, for values that no float can hold."""
     n, e = as_count("networks", networks), as_probability("epsilon", epsilon)
     m, factor = _program(d, discarded)
     if n <= m:
@@ -198,6 +172,51 @@ def beta_exact(networks: int, epsilon: Probability, d: int = 1, discarded: int =
         return least_float(value, lambda b: _holds(n, m, factor, e, b))
 
 
+@dataclass(frozen=True)
+class Several:
+    """Numbers of networks (of each family), epsilon and beta: two given, the third follows; see `any_of`, `each_of`."""
+
+    d: int = 1  # decisions of the scenario program
+    shares: int = 1  # statements that share beta
+
+    def networks(self, epsilon: Probability, beta: Probability) -> int:
+        """Smallest number of networks for epsilon and beta."""
+        # Beta is divided as it was typed, in decimals: 1e-7 / 3 has no exact float.
+        return networks_exact(epsilon, as_probability("beta", beta) / self.shares, d=self.d)
+
+    def epsilon(self, networks: int, beta: Probability) -> float:
+        """Smallest epsilon that so many networks certify at beta."""
+        return epsilon_exact(networks, as_probability("beta", beta) / self.shares, d=self.d)
+
+    def beta(self, networks: int, epsilon: Probability) -> float:
+        """Smallest beta at which so many networks certify epsilon."""
+        return min(1.0, self.shares * beta_exact(networks, epsilon, d=self.d))
+
+
+def any_of(scores: int) -> Several:
+    """A new network beats the best in one or more of so many scores with probability at most epsilon.
+
+    Examples
+    --------
+    >>> any_of(3).networks(0.05, 1e-7)
+    424
+    """
+    return Several(d=as_count("scores", scores))
+
+
+def each_of(count: int) -> Several:
+    """Statements about each of so many scores or families, all true together with confidence 1 - beta.
+
+    The best of all families alone needs only `networks_exact` of each family.
+
+    Examples
+    --------
+    >>> each_of(3).networks(0.05, 1e-7), each_of(21).networks(0.05, 1e-7)
+    (336, 374)
+    """
+    return Several(shares=as_count("count", count))
+
+
 def as_probability(name: str, value: Probability) -> Decimal:
     """What the user typed, exactly: the shortest text that gives this float."""
     try:
@@ -211,6 +230,7 @@ def as_probability(name: str, value: Probability) -> Decimal:
 
 
 def as_count(name: str, value: SupportsIndex, least: int = 1) -> int:
+    """A whole number, refused below `least`."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -233,11 +253,6 @@ def digits_for(e: Decimal = _HALF, b: Decimal = _HALF, count: int = 1) -> Contex
     return Context(prec=_DIGITS + places + 2 * len(str(count)), Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
-def _rounding() -> Decimal:
-    """Relative error that no sum here exceeds, in the present context."""
-    return Decimal(10) ** (_GUARD - getcontext().prec)
-
-
 def _log_tail(n: int, m: int, q: Decimal) -> tuple[Decimal, Decimal]:
     """ln Bin(n, 1 - q; m), and its derivative with respect to ln(q)."""
     odds = (1 - q) / q
@@ -251,7 +266,8 @@ def _log_tail(n: int, m: int, q: Decimal) -> tuple[Decimal, Decimal]:
 def _holds(n: int, m: int, factor: int, e: Decimal, b: Decimal) -> bool:
     """Whether factor Bin(n, e; m) <= b, for n > m."""
     left, right = _log_tail(n, m, 1 - e)[0] + Decimal(factor).ln(), b.ln()
-    if abs(left - right) > (1 - n * (1 - e).ln()) * _rounding():
+    rounding = Decimal(10) ** (_GUARD - getcontext().prec)  # relative error that no sum here exceeds
+    if abs(left - right) > (1 - n * (1 - e).ln()) * rounding:
         return left < right
     p, q = Fraction(e), 1 - Fraction(e)
     return factor * sum(math.comb(n, i) * p**i * q ** (n - i) for i in range(m + 1)) <= Fraction(b)
@@ -260,6 +276,17 @@ def _holds(n: int, m: int, factor: int, e: Decimal, b: Decimal) -> bool:
 def _exp(logarithm: Decimal) -> Decimal:
     """The exponential, cut where floats end anyway: decimal takes seconds for exponents of millions."""
     return max(Decimal(-800), min(Decimal(1), logarithm)).exp()
+
+
+def least_count(enough: Callable[[int], bool], few: int = 0) -> int:
+    """The smallest number above `few` that is enough, where all larger ones are: by doubling, then by bisection."""
+    many = few + 1
+    while not enough(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
 
 
 def least_float(value: Decimal, enough: Callable[[Decimal], bool]) -> float:

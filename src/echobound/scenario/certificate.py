@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,13 +13,12 @@ from numpy.typing import ArrayLike
 
 from echobound.arrays import Scores
 from echobound.errors import DamagedFile, InputError
+from echobound.scenario.ordering import Direction
 from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import StoppingRule
-from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, shortened, to_json
-
-__all__ = ["Certificate", "WorstCase"]
+from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, require_version, to_json
 
 SCHEMA_VERSION = 1
 Chance = Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1)]
@@ -28,20 +28,7 @@ Text = Annotated[str, Keywords(minLength=1)]
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The other end: how bad a new network may be.
-
-    Parameters
-    ----------
-    index, threshold
-        The worst network and its score; the threshold is None if it diverged.
-    diverged
-        Whether it did.
-    divergence_bound
-        Then the upper limit (Clopper-Pearson, confidence 1 - beta) for the probability that a new network diverges; of
-        several families, from any of them.
-    statement
-        In plain words.
-    """
+    """The other end: how bad a new network may be."""
 
     index: Annotated[int, Keywords(minimum=0)]
     threshold: Annotated[float | None, Keywords("Worst score; null if that network diverged.")]
@@ -75,7 +62,7 @@ class Certificate:
     """
 
     score: Annotated[str, Keywords("Name of the score that selects.", minLength=1)]
-    direction: Annotated[Literal["max", "min"], Keywords("Whether larger or smaller is better.")]
+    direction: Annotated[Direction, Keywords("Whether larger or smaller is better.")]
     unit: str
     networks: Annotated[int, Keywords("N, failures included.", minimum=1)]
     epsilon: Annotated[Chance, Keywords("Violation probability that is certified.")]
@@ -144,21 +131,14 @@ class Certificate:
 
     def position(self, family: int, index: int) -> int:
         """Position of a network, family after family; with one family, its index."""
-        before = 0
-        for one in self.families if len(self.families) > 1 else ():
-            if one["family"] == family:
-                break
-            before += int(one["networks"])
-        return before + index
+        before = takewhile(lambda one: one["family"] != family, self.families if len(self.families) > 1 else ())
+        return index + sum(int(one["networks"]) for one in before)
 
     def family_name(self, position: int) -> str:
         """Name of the family that a network belongs to; empty if there is only one."""
-        end = 0
-        for family in self.families if len(self.families) > 1 else ():
-            end += int(family["networks"])
-            if position < end:
-                return str(family["name"])
-        return ""
+        ends = accumulate(int(family["networks"]) for family in self.families)
+        inside = (family for family, end in zip(self.families, ends, strict=True) if position < end)
+        return str(next(inside, {}).get("name", "")) if len(self.families) > 1 else ""
 
     @property
     def stopped(self) -> Stopped | None:
@@ -186,11 +166,7 @@ class Certificate:
         """Inverse of `to_dict`; a field that is missing, unknown or of another type is refused, and a wrong digest."""
         held = [f.name for f in fields(cls)]
         require_names([*held, "schema_version", "digest"], content, path)
-        version = content["schema_version"]
-        if version is not SCHEMA_VERSION:  # not `!=`, since true equals 1
-            raise DamagedFile(
-                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
-            )
+        require_version(content, SCHEMA_VERSION, path)
         certificate = from_json(cls, {name: content[name] for name in held}, path)
         try:
             digest = digest_of(certificate.identity())
@@ -201,29 +177,14 @@ class Certificate:
         return certificate
 
     def require_equal(self, derived: Certificate, path: str | Path = "certificate.json") -> None:
-        """Refuse this certificate unless it says the same as one that was derived again.
-
-        Raises
-        ------
-        DamagedFile
-            Naming the first field that does not follow.
-        """
+        """Refuse this certificate unless it says the same as one that was derived again."""
         require_equal(derived.identity(), self.identity(), path)
 
     def check(self, scores: ArrayLike | None = None, path: str | Path = "certificate.json") -> None:
         """Derive every number and sentence again, with the scores also those that depend on them.
 
-        Parameters
-        ----------
-        scores
-            Those of the first score, or a table with a column for each: what is said of several is then derived too.
-        path
-            What to call the certificate.
-
-        Raises
-        ------
-        DamagedFile
-            Naming the first field that does not follow.
+        A `DamagedFile` names the first field that does not follow, and `path` as the file. `scores` are those of the
+        first score, or a table with a column for each: what is said of several is then derived too.
         """
         from echobound.scenario import certifying  # which makes certificates, so it cannot be imported before
 

@@ -5,40 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.arrays import Mask
 from echobound.errors import InputError
-from echobound.scenario.bounds import (
-    beta_exact,
-    epsilon_exact,
-    log_beta_exact,
-    networks_exact,
-    networks_explicit,
-)
+from echobound.scenario.bounds import beta_exact, epsilon_exact, log_beta_exact, networks_exact, networks_explicit
 from echobound.scenario.certificate import Certificate, WorstCase
-from echobound.scenario.ordering import goodness_of_each, select
+from echobound.scenario.ordering import Direction, goodness_of_each, select
 from echobound.scenario.sentences import not_stated_of, statement_of, worst_of
 from echobound.scenario.statements import registry
 from echobound.scenario.statements.base import Statement
-
-__all__ = ["certify", "derived"]
 
 # What `certify` takes besides the scores: the rest of a certificate follows.
 SETTLED = (
     *("score", "direction", "unit", "horizon", "blocks", "epsilon", "beta", "bound"),
     *("law", "seed", "digests", "families", "statements"),
 )
+# What `derived` fills in.
+OPEN = ("networks_required", "epsilon_exact", "beta_exact", "log10_beta_exact", "status", "statement", "not_stated")
 
 
 def certify(
     scores: ArrayLike,
     *,
     score: str,
-    direction: Literal["max", "min"],
+    direction: Direction,
     epsilon: float,
     beta: float,
     law: Mapping[str, Any],
@@ -90,6 +84,7 @@ def certify(
     sign = 1.0 if direction == "max" else -1.0  # turns goodness back into the score
     failed = ~np.isfinite(values)
     best, worst = select(scores, direction), int(np.argmin(values))
+    lowest = None if failed[worst] else float(sign * values[worst])
     count = len(values)
     draft = Certificate(
         score=score,
@@ -101,29 +96,17 @@ def certify(
         epsilon=float(epsilon),
         beta=float(beta),
         bound=bound,
-        networks_required=0,
-        epsilon_exact=0.0,
-        beta_exact=0.0,
-        log10_beta_exact=0.0,
-        status="all diverged" if best is None else "certified",
         winner=best,
         threshold=None if best is None else float(sign * values[best]),
         failures=int(failed.sum()),
-        statement="",
-        not_stated=(),
-        worst=WorstCase(
-            index=worst,
-            threshold=None if failed[worst] else float(sign * values[worst]),
-            diverged=bool(failed[worst]),
-            divergence_bound=None,
-            statement="",
-        ),
+        worst=WorstCase(worst, lowest, diverged=lowest is None, divergence_bound=None, statement=""),
         law=law,
         seed=int(seed),
         families=_with_failures(families, failed) or ({"family": 0, "networks": count},),
         digests=digests,
         statements=tuple(statements),
         provenance=provenance or {},
+        **cast(Any, dict.fromkeys(OPEN)),
     )
     return derived(draft)
 

@@ -11,47 +11,22 @@ from echobound.scenario.bounds import Probability, epsilon_exact
 from echobound.scenario.ordering import Case
 from echobound.scenario.words import confidence, upward
 
-__all__ = [
-    "Divergence",
-    "Verification",
-    "verify_counts",
-    "verify_divergence",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What M fresh networks say about the k-th best (or worst) of N.
-
-    Parameters
-    ----------
-    networks, rank, beta
-        The certificate: N, k and beta.
-    fresh, violations, ties
-        M, those strictly beyond the threshold, and those exactly on it.
-    p_value
-        P(X >= violations) under the exact law, X ~ BetaBinomial(M; k, N - k + 1); with ties it is an upper bound.
-    probability
-        P(X = violations).
-    clopper_pearson
-        Upper limit for the violation probability at confidence 1 - beta from the fresh networks alone.
-    epsilon_combined
-        The same from search and fresh networks together; ties count as violations, or it would not hold.
-    alone
-        Whether the search adds nothing, so that `epsilon_combined` is that of the fresh networks.
-    """
+    """What M fresh networks say about the k-th best (or worst) of N."""
 
     networks: int
     rank: int
     beta: Probability
-    fresh: int
-    violations: int
-    ties: int
-    p_value: float
-    probability: float
-    clopper_pearson: float
-    epsilon_combined: float
-    alone: bool = False
+    fresh: int  # M
+    violations: int  # those strictly beyond the threshold
+    ties: int  # those exactly on it
+    p_value: float  # P(X >= violations), X ~ BetaBinomial(M; k, N - k + 1): exact, with ties an upper bound
+    probability: float  # P(X = violations)
+    clopper_pearson: float  # upper limit for the violation probability from the fresh networks alone
+    epsilon_combined: float  # from all networks together; ties count as violations, or it would not hold
+    alone: bool = False  # whether the search adds nothing, so that `epsilon_combined` is that of the fresh networks
 
     @property
     def expected(self) -> float:
@@ -61,18 +36,16 @@ class Verification:
     def statement(self, case: Case = "best") -> str:
         """The outcome in plain words."""
         one = self.violations == 1
-        better, worse = (
-            ("beats the best", "is worse than the worst") if one else ("beat the best", "are worse than the worst")
-        )
-        beaten = better if case == "best" else worse
+        better, worse = ("beats", "is") if one else ("beat", "are")
+        beaten = f"{better} the best" if case == "best" else f"{worse} worse than the worst"
         tied = f", {self.ties} tie with it" if self.ties else ""
         settled = f"for {self.networks} networks settled beforehand " if self.alone else ""
         counted = f"The {self.fresh} alone" if self.alone else f"All {self.networks + self.fresh} networks together"
         return (
             f"Of {self.fresh} fresh networks, {self.violations} {beaten} of the {self.networks} of the search{tied};"
             f" {settled}the exact theory expects {self.expected:.3g}, and {self.violations} or more have probability"
-            f" {self.p_value:.3g}. {counted} certify epsilon ="
-            f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
+            f" {self.p_value:.3g}. {counted} certify epsilon = {upward(self.epsilon_combined)} at confidence"
+            f" 1 - {confidence(self.beta)}."
         )
 
 
@@ -105,19 +78,9 @@ def verify_counts(
     at_least, more = (_at_least(networks, fresh, count, rank) for count in (violations, violations + 1))
     of_fresh = epsilon_exact(fresh, beta, d=violations + 1) if violations < fresh else 1.0
     together = epsilon_exact(networks + fresh, beta, d=rank + violations + ties)
-    return Verification(
-        networks=networks,
-        rank=rank,
-        beta=beta,
-        fresh=fresh,
-        violations=violations,
-        ties=ties,
-        p_value=float(at_least),
-        probability=float(at_least - more),
-        clopper_pearson=of_fresh,
-        epsilon_combined=of_fresh if alone else together,
-        alone=alone,
-    )
+    found = {"p_value": float(at_least), "probability": float(at_least - more), "clopper_pearson": of_fresh}
+    combined = of_fresh if alone else together
+    return Verification(networks, rank, beta, fresh, violations, ties, **found, epsilon_combined=combined, alone=alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +126,7 @@ def verify_divergence(
     of_fresh = epsilon_exact(fresh, beta, d=diverged + 1) if fresh > diverged else 1.0
     counted, failed = networks + fresh, failures + diverged
     together = epsilon_exact(counted, beta, d=failed + 1) if counted > failed else 1.0
-    return Divergence(
-        networks=networks,
-        failures=failures,
-        beta=beta,
-        fresh=fresh,
-        diverged=diverged,
-        clopper_pearson=of_fresh,
-        epsilon_combined=of_fresh if alone else together,
-        alone=alone,
-    )
+    return Divergence(networks, failures, beta, fresh, diverged, of_fresh, of_fresh if alone else together, alone)
 
 
 def _at_least(networks: int, fresh: int, violations: int, rank: int) -> Fraction:

@@ -28,9 +28,7 @@ from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.words import confidence, upward
-from echobound.typed import digest_of, from_json, require_equal, shortened, to_json
-
-__all__ = ["Generalisation"]
+from echobound.typed import digest_of, from_json, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
@@ -58,25 +56,6 @@ NOT_STATED_OF_LATE = (
 class Generalisation:
     """The second certificate; it holds what was settled and what was seen, and derives all statements.
 
-    Parameters
-    ----------
-    settled
-        What was settled before the test data were opened.
-    late
-        Whether the criterion was named only when they had been opened for the other statements.
-    earlier
-        Test records of the run that were opened before, where these are others.
-    horizon
-        None for free runs; k for predictions k samples ahead.
-    outputs, scales
-        Names of the outputs, and how wide the band is for one relative to another.
-    digests
-        Fingerprints of ``model``, ``committee`` (empty if there is none) and ``test`` data.
-    seen
-        By model: ``model`` and, where there is one, ``committee``.
-    optimism
-        The picked network's score on test data beside that on validation data.
-
     Examples
     --------
     >>> seen = EpisodeErrors(rmse=tuple(i / 100 for i in range(1, 21)), peaks=tuple((i / 50,) for i in range(1, 21)))
@@ -89,15 +68,15 @@ class Generalisation:
     True
     """
 
-    settled: Questions
+    settled: Questions  # before the test data were opened
     outputs: tuple[str, ...]
-    scales: tuple[float, ...]
-    digests: Mapping[str, str]
-    seen: Mapping[str, EpisodeErrors]
+    scales: tuple[float, ...]  # how wide the band is for one output relative to another
+    digests: Mapping[str, str]  # of "model", "committee" (empty if there is none) and "test" data
+    seen: Mapping[str, EpisodeErrors]  # by "model" and, where there is one, "committee"
     optimism: Optimism
-    late: bool = False
-    earlier: int = 0
-    horizon: int | None = None
+    late: bool = False  # whether the criterion was named only when the data had been opened for the other statements
+    earlier: int = 0  # test records of the run that were opened before, where these are others
+    horizon: int | None = None  # None for free runs; k for predictions k samples ahead
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
@@ -128,17 +107,15 @@ class Generalisation:
         beta, criterion, mixing = self.settled.beta, self.settled.criterion, self.settled.mixing
         errors = [math.inf if error is None else error for error in seen.rmse]
         error = "RMSE" if self.horizon is None else f"RMSE, predicted {self.horizon} samples ahead,"
-        made: list[EpisodeStatement] = [
-            ErrorLimit.of(errors, beta=beta, discarded=self.settled.discarded, error=error, mixing=mixing)
-        ]
+        limit = ErrorLimit.of(errors, beta=beta, discarded=self.settled.discarded, error=error, mixing=mixing)
+        rates = []
         if criterion is not None and seen.scores is not None:
-            failed = ~criterion.met(seen.scores)
-            made.append(FailureRate.of(failed, beta=beta, criterion=str(criterion), mixing=mixing))
+            rates = [FailureRate.of(~criterion.met(seen.scores), beta=beta, criterion=str(criterion), mixing=mixing)]
         peaks = [[[math.inf] * len(self.outputs)] if peak is None else [peak] for peak in seen.peaks]
         # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
         least = float(upward(1 / (self.episodes + 1)))
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
-        return [*made, band]
+        return [limit, *rates, band]
 
     def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
@@ -172,12 +149,9 @@ class Generalisation:
         for name, statements in self.statements.items():
             said += [(CALLED[name], one.claim) for one in statements]
         if self.confident > 1:
-            held = confidence(self.together)
-            said.append(
-                ("together", f"All {self.confident} limits hold together with confidence 1 - {held}.")
-                if self.together < 1
-                else ("together", f"The {self.confident} limits do not hold together with any confidence.")
-            )
+            hold = f"All {self.confident} limits hold together with confidence 1 - {confidence(self.together)}."
+            none = f"The {self.confident} limits do not hold together with any confidence."
+            said.append(("together", hold if self.together < 1 else none))
         if (limit := self.limit()) is not None and limit.epsilon > USEFUL:
             enough = networks_exact(USEFUL, self.settled.beta, discarded=self.settled.discarded)
             more = f"{enough} episodes would limit the probability of a larger error to {USEFUL:g}."
@@ -211,14 +185,9 @@ class Generalisation:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "generalisation.json") -> Generalisation:
         """Inverse of `to_dict`; every number and sentence is derived again, and what does not follow is refused."""
-        version = content.get("schema_version")
-        if version is not SCHEMA_VERSION:
-            raise DamagedFile(
-                path, "schema_version", f"{shortened(repr(version))}, this version reads {SCHEMA_VERSION}"
-            )
+        require_version(content, SCHEMA_VERSION, path)
         try:
-            held = {f.name: content[f.name] for f in fields(cls) if f.name in content}
-            made = from_json(cls, held, path)
+            made = from_json(cls, {f.name: content[f.name] for f in fields(cls) if f.name in content}, path)
             derived = made.to_dict()
         except (InputError, OverflowError) as error:  # a number beyond all floats, where one is computed with it
             raise DamagedFile(path, "content", f"not a second certificate, {error}"[:200]) from None

@@ -11,25 +11,11 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Array, Mask
 from echobound.errors import InputError
 
-__all__ = [
-    "Case",
-    "best_of",
-    "count_violations",
-    "goodness",
-    "goodness_of_each",
-    "ordered",
-    "ranking",
-    "require_member",
-    "select",
-    "violates",
-]
-
 Case = Literal["best", "worst"]
+Direction = Literal["max", "min"]  # whether larger or smaller is better
 
 
-def count_violations(
-    scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case
-) -> tuple[int, int]:
+def count_violations(scores: ArrayLike, threshold: float | None, direction: Direction, case: Case) -> tuple[int, int]:
     """Number of scores strictly beyond a threshold, and exactly on it.
 
     NaN and None stand for a diverged network, the worst of all.
@@ -46,14 +32,8 @@ def count_violations(
     return int(violates(scores, threshold, direction, case).sum()), int(ties.sum())
 
 
-def violates(scores: ArrayLike, threshold: float | None, direction: Literal["max", "min"], case: Case) -> Mask:
-    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst.
-
-    Examples
-    --------
-    >>> violates([1.0, 2.0, float("nan")], threshold=2.0, direction="max", case="worst").tolist()
-    [True, False, True]
-    """
+def violates(scores: ArrayLike, threshold: float | None, direction: Direction, case: Case) -> Mask:
+    """Which scores lie strictly beyond a threshold: better than the best, or worse than the worst."""
     if case not in ("best", "worst"):
         raise InputError(f"the case must be 'best' or 'worst', got {case!r}")
     values = goodness(scores, direction)
@@ -80,7 +60,7 @@ def goodness_of_each(scores: ArrayLike, direction: str) -> Array:
     return values
 
 
-def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
+def select(scores: ArrayLike, direction: Direction) -> int | None:
     """Index of the best score; the lowest wins ties, and None if all networks diverged.
 
     Examples
@@ -92,14 +72,8 @@ def select(scores: ArrayLike, direction: Literal["max", "min"]) -> int | None:
     return best[0] if best else None
 
 
-def best_of(scores: ArrayLike, direction: Literal["max", "min"] = "max") -> tuple[int | None, float | None]:
-    """Index and value of the best score, the lowest index among equals; None and None if all networks diverged.
-
-    Examples
-    --------
-    >>> best_of([1.0, 3.0, 3.0]), best_of([float("nan")])
-    ((1, 3.0), (None, None))
-    """
+def best_of(scores: ArrayLike, direction: Direction = "max") -> tuple[int | None, float | None]:
+    """Index and value of the best score, the lowest index among equals; None and None if all networks diverged."""
     order, values = ordered(scores, direction)
     return (None, None) if values[0] is None else (order[0], values[0])
 
@@ -110,7 +84,7 @@ def require_member(winner: int | None, networks: int) -> None:
         raise InputError(f"network {winner} is not one of {networks}")
 
 
-def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> list[int]:
+def ranking(scores: ArrayLike, direction: Direction, count: int) -> list[int]:
     """Indices of the best scores, the best first and the lowest index of equals; diverged networks are not among them.
 
     Examples
@@ -124,7 +98,7 @@ def ranking(scores: ArrayLike, direction: Literal["max", "min"], count: int) -> 
 
 
 def ordered(
-    scores: ArrayLike, direction: Literal["max", "min"] = "max", case: Case = "best"
+    scores: ArrayLike, direction: Direction = "max", case: Case = "best"
 ) -> tuple[list[int], list[float | None]]:
     """Indices and scores of networks from the best to the worst (or back), the lowest index first among equals.
 

@@ -1,31 +1,95 @@
-"""Questions: what is asked of test data before they are opened; and the errors that are found."""
+"""Questions: what is asked of test data before they are opened, among it a criterion; and the errors that are found."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+import numpy as np
+
+from echobound.arrays import Mask
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.criterion import Criterion
+from echobound.scenario.ordering import Direction
+from echobound.typed import refuse, shortened
 
-__all__ = ["EpisodeErrors", "Questions"]
+Relation = Literal["<", "<=", ">", ">="]
+_COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+_FORM = re.compile(r"\s*(?P<score>[^<>=]*[^<>=\s])\s*(?P<relation><=|>=|<|>)\s*(?P<limit>[^<>=\s%]+)\s*%?\s*")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What an episode has to meet, such as ``fit>80``, settled before the test data are opened.
+
+    Examples
+    --------
+    >>> criterion = Criterion.of("rmse < 0.1")
+    >>> str(criterion), criterion.met([0.05, 0.1, None]).tolist()
+    ('rmse<0.1', [True, False, False])
+    """
+
+    score: str
+    relation: Relation
+    limit: float
+
+    def __post_init__(self) -> None:
+        if self.relation not in _COMPARE or not math.isfinite(self.limit):
+            raise InputError(f"a criterion is a score and a finite limit, such as fit>80, got {self}")
+
+    @classmethod
+    def of(cls, text: str) -> Criterion:
+        """Read it from text."""
+        found = _FORM.fullmatch(text)
+        try:
+            parts = found.groupdict() if found else {}
+            return cls(parts["score"], parts["relation"], float(parts["limit"]))  # type: ignore[arg-type]  # by _FORM
+        except (KeyError, ValueError):
+            form = "a criterion is a score, a comparison and a limit, such as fit>80 or rmse<0.1"
+            raise InputError(f"{form}, got {text!r}") from None
+
+    def require_sense(self, direction: Direction) -> None:
+        """Refuse a criterion that good models fail."""
+        if (self.relation[0] == ">") != (direction == "max"):
+            better, sign = ("larger", ">") if direction == "max" else ("smaller", "<")
+            raise InputError(
+                f"{better} is better for {self.score}, so bad models would satisfy the criterion {self}: write"
+                f" {self.score}{sign}{self.limit:g}"
+            )
+
+    def met(self, scores: Sequence[float | None]) -> Mask:
+        """Which scores meet it; None stands for an episode in which the model diverged, which does not."""
+        values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        return np.asarray(_COMPARE[self.relation](values, self.limit)) & np.isfinite(values)
+
+    def to_json(self) -> str:
+        """As text: how a criterion is nested in other JSON."""
+        return str(self)
+
+    @classmethod
+    def from_json(cls, content: Any, path: str | Path | None = None) -> Criterion:
+        """Inverse of `to_json`."""
+        if not isinstance(content, str):
+            refuse(path, "criterion", f"a text was expected, found {shortened(repr(content))}")
+        return cls.of(content)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of `to_json`."""
+        return {"type": "string", "minLength": 1}
+
+    def __str__(self) -> str:
+        short = f"{self.limit:g}"
+        return f"{self.score}{self.relation}{short if float(short) == self.limit else repr(self.limit)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
     """What is asked of test data, settled before they are opened.
-
-    Parameters
-    ----------
-    beta
-        1 - confidence of each statement.
-    discarded
-        How many of the largest errors are set aside.
-    criterion
-        What an episode has to meet; None states no failure rate.
-    blocks, gap, mixing
-        None for records that are independent episodes. For one long record: into how many blocks it is cut, how many
-        samples are left out between two, and the mixing coefficient that is assumed over that gap.
 
     Examples
     --------
@@ -34,9 +98,11 @@ class Questions:
     'fit>80'
     """
 
-    beta: float = 0.05
-    discarded: int = 0
-    criterion: Criterion | None = None
+    beta: float = 0.05  # 1 - confidence of each statement
+    discarded: int = 0  # how many of the largest errors are set aside
+    criterion: Criterion | None = None  # None states no failure rate
+    # None for records that are independent episodes. For one long record: into how many blocks it is cut, how many
+    # samples are left out between two, and the mixing coefficient that is assumed over that gap.
     blocks: int | None = None
     gap: int | None = None
     mixing: float | None = None
@@ -63,15 +129,6 @@ class Questions:
 class EpisodeErrors:
     """Errors of one model in the test: one entry for each episode, None where it diverged.
 
-    Parameters
-    ----------
-    rmse
-        Root-mean-square error.
-    peaks
-        Largest absolute error of each output.
-    scores
-        What the criterion looks at; None without a criterion.
-
     Examples
     --------
     >>> EpisodeErrors(rmse=(0.1, None), peaks=((0.2,), None)).episodes
@@ -79,8 +136,8 @@ class EpisodeErrors:
     """
 
     rmse: tuple[float | None, ...]
-    peaks: tuple[tuple[float, ...] | None, ...]
-    scores: tuple[float | None, ...] | None = None
+    peaks: tuple[tuple[float, ...] | None, ...]  # largest absolute error of each output
+    scores: tuple[float | None, ...] | None = None  # what the criterion looks at; None without one
 
     @property
     def episodes(self) -> int:

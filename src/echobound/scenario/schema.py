@@ -9,8 +9,6 @@ from echobound.scenario.certificate import SCHEMA_VERSION, Certificate
 from echobound.scenario.statements import registry
 from echobound.scenario.stopping import RULES
 
-__all__ = ["schema"]
-
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of ``certificate.json``.

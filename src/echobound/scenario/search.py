@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Scores
+from echobound.scenario.ordering import Direction
 from echobound.scenario.statements.base import Scoring
 from echobound.scenario.stopping.base import StoppingRule
-
-__all__ = ["ScoreName", "Search"]
 
 
 @dataclass(frozen=True)
 class ScoreName:
-    """A score as sentences need it.
-
-    Parameters
-    ----------
-    name, direction, unit
-        What it is called, whether larger (``"max"``) or smaller is better, and its unit.
-    """
+    """A score as sentences need it: its name, whether larger (``"max"``) or smaller is better, and its unit."""
 
     name: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
 
 
@@ -34,27 +26,6 @@ class ScoreName:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Search:
     """A finished search, as statements see it.
-
-    Parameters
-    ----------
-    table
-        Scores, ``(draw, score)``, family after family, each in the order of its index.
-    scores
-        What the columns are; the first selects.
-    beta
-        1 - confidence of each statement.
-    horizon, blocks
-        As in `certify`.
-    families
-        Name and number of networks of each of several families; empty for one law.
-    stop
-        The rule that found the number of networks; None where it was settled beforehand.
-    discarded
-        How many of the best networks are set aside in a further statement.
-    joint
-        Whether something is stated about all scores together.
-    updates
-        How many renewals were planned; None for networks that are new.
 
     Examples
     --------
@@ -64,16 +35,16 @@ class Search:
     ['removal', 'both ends', 'gain']
     """
 
-    table: Scores
-    scores: tuple[ScoreName, ...]
-    beta: float
-    horizon: int | None = None
+    table: Scores  # (draw, score), family after family, each in the order of its index
+    scores: tuple[ScoreName, ...]  # what the columns are; the first selects
+    beta: float  # 1 - confidence of each statement
+    horizon: int | None = None  # horizon and blocks as in `certify`
     blocks: int | None = None
-    families: tuple[tuple[str, int], ...] = ()
-    stop: StoppingRule | None = None
-    discarded: int = 0
-    joint: bool = False
-    updates: int | None = None
+    families: tuple[tuple[str, int], ...] = ()  # name and number of networks of each of several; empty for one law
+    stop: StoppingRule | None = None  # what found the number of networks; None where it was settled beforehand
+    discarded: int = 0  # how many of the best networks are set aside in a further statement
+    joint: bool = False  # whether something is stated about all scores together
+    updates: int | None = None  # how many renewals were planned; None for networks that are new
 
     @property
     def first(self) -> Scores:
@@ -81,7 +52,7 @@ class Search:
         return self.table[:, 0]
 
     @property
-    def direction(self) -> Literal["max", "min"]:
+    def direction(self) -> Direction:
         """Whether larger or smaller is better in the score that selects."""
         return self.scores[0].direction
 
@@ -93,14 +64,8 @@ class Search:
     @property
     def scoring(self) -> Scoring:
         """What was scored, as keywords of a statement."""
-        first = self.scores[0]
-        return {
-            "score": first.name,
-            "direction": first.direction,
-            "unit": first.unit,
-            "horizon": self.horizon,
-            "blocks": self.blocks,
-        }
+        one = self.scores[0]
+        return Scoring(score=one.name, direction=one.direction, unit=one.unit, horizon=self.horizon, blocks=self.blocks)
 
     @property
     def parts(self) -> list[NDArray[np.int64]]:

@@ -11,8 +11,6 @@ from echobound.scenario.words import data_words, outcome_words, upward
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
 
-__all__ = ["not_stated_of", "statement_of", "worst_of"]
-
 FEW = 5  # families that are named in a sentence
 NOT_STATED = (
     "It is about new networks drawn and trained in the same way and scored on these data, not about new data:"
@@ -81,23 +79,20 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
 def worst_of(draft: Certificate) -> WorstCase:
     """What is promised about the worst, filled in."""
     start = f"With confidence 1 - {draft.beta:g}, a new network {_any_family(draft)}".rstrip()
-    rule = draft.stopping_rule
+    rule, bound = draft.stopping_rule, None
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
         # No limit for a count of failures is known that holds at all n together, so none is claimed.
         said = (
             f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse than that: the rule"
             f" {rule.kind!r} promises nothing at this end."
         )
-        return replace(draft.worst, divergence_bound=None, statement=said)
-    if draft.worst.diverged:
+    elif draft.worst.diverged:
         bound = _divergence_bound(draft)
         said = f"{start} diverges with probability at most {upward(bound)} ({draft.failures} of {draft.networks} did)."
-        return replace(draft.worst, divergence_bound=bound, statement=said)
-    said = (
-        f"{start} {outcome_words(draft, draft.worst.threshold, best=False)}, the worst seen, or diverges, with"
-        f" probability at most {upward(draft.epsilon)}."
-    )
-    return replace(draft.worst, divergence_bound=None, statement=said)
+    else:
+        below = outcome_words(draft, draft.worst.threshold, best=False)
+        said = f"{start} {below}, the worst seen, or diverges, with probability at most {upward(draft.epsilon)}."
+    return replace(draft.worst, divergence_bound=bound, statement=said)
 
 
 def _divergence_bound(draft: Certificate) -> float:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from echobound.errors import InputError
 
-__all__ = ["ViolationLaw"]
-
 
 @dataclass(frozen=True, slots=True)
 class ViolationLaw:
@@ -17,13 +15,6 @@ class ViolationLaw:
     Neither the score nor the training enters: V has the law Beta(k, N - k + 1) for every continuous score, and lies
     below it in probability for a score with ties.
 
-    Parameters
-    ----------
-    networks
-        N.
-    rank
-        k; 1 is the best.
-
     Examples
     --------
     >>> round(ViolationLaw(645).mean, 8)
@@ -31,7 +22,7 @@ class ViolationLaw:
     """
 
     networks: int
-    rank: int = 1
+    rank: int = 1  # k; 1 is the best
 
     def __post_init__(self) -> None:
         if not 1 <= self.rank <= self.networks:
@@ -41,12 +32,6 @@ class ViolationLaw:
     def mean(self) -> float:
         """k / (N + 1)."""
         return self.rank / (self.networks + 1)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation."""
-        n, k = self.networks, self.rank
-        return math.sqrt(k * (n - k + 1) / (n + 2)) / (n + 1)
 
     def quantile(self, level: float) -> float:
         """Value that V does not exceed with probability `level`.
@@ -60,9 +45,3 @@ class ViolationLaw:
         if self.rank == 1 and level < 1:
             return -math.expm1(math.log1p(-level) / self.networks)
         return float(betaincinv(self.rank, self.networks - self.rank + 1, level))
-
-    def survival(self, value: float) -> float:
-        """P(V > value)."""
-        from scipy.special import betaincc
-
-        return float(betaincc(self.rank, self.networks - self.rank + 1, min(max(value, 0.0), 1.0)))

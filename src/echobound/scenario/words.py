@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from echobound.scenario.bounds import Probability
+from echobound.scenario.ordering import Direction
 
-__all__ = [
-    "confidence",
-    "data_words",
-    "downward",
-    "outcome_words",
-    "outward",
-    "score_title",
-    "score_words",
-    "threshold_words",
-    "upward",
-]
+if TYPE_CHECKING:
+    from echobound.scenario.certificate import Certificate
+    from echobound.scenario.statements.base import ScoreStatement
+
+    Scored: TypeAlias = Certificate | ScoreStatement  # what says what was scored
 
 
 def upward(value: float, digits: int = 6) -> str:
@@ -26,20 +21,14 @@ def upward(value: float, digits: int = 6) -> str:
 
     Examples
     --------
-    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001)
-    ('0.0246797', '0.05', '-1')
+    >>> upward(0.02467964779), upward(0.05), upward(-1.00000001), downward(-1.00000001)
+    ('0.0246797', '0.05', '-1', '-1.00001')
     """
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def downward(value: float, digits: int = 6) -> str:
-    """A number rounded down to some digits.
-
-    Examples
-    --------
-    >>> downward(0.0534819), downward(-1.00000001)
-    ('0.0534819', '-1.00001')
-    """
+    """A number rounded down to some digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 
@@ -50,7 +39,7 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return f"{float(number):.{digits}g}"
 
 
-def outward(threshold: float, direction: Literal["max", "min"]) -> str:
+def outward(threshold: float, direction: Direction) -> str:
     """A threshold in six digits, rounded to the side on which what is said about beating it stays true."""
     return (upward if direction == "max" else downward)(threshold)
 
@@ -60,29 +49,8 @@ def confidence(beta: Probability) -> str:
     return beta if isinstance(beta, str) else f"{beta:g}"
 
 
-class Scored(Protocol):
-    """Whatever says what was scored: a certificate, a statement."""
-
-    @property
-    def score(self) -> str: ...
-    @property
-    def direction(self) -> Literal["max", "min"]: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def horizon(self) -> int | None: ...
-    @property
-    def blocks(self) -> int | None: ...
-
-
 def score_title(score: str) -> str:
-    """A score as it is called in a sentence.
-
-    Examples
-    --------
-    >>> score_title("fit"), score_title("peak"), score_title("my own")
-    ('FIT', 'peak error', 'my own')
-    """
+    """A score as it is called in a sentence: FIT, peak error, or its own name."""
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
 
 

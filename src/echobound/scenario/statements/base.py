@@ -11,25 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, get_type_hints
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_probability
-from echobound.scenario.ordering import goodness
+from echobound.scenario.ordering import Direction, goodness
 from echobound.scenario.words import confidence
 from echobound.typed import from_json, object_schema, refuse, require_equal, require_names, shortened, to_json
 
 if TYPE_CHECKING:
     from echobound.scenario.search import Search
 
-__all__ = ["ScoreStatement", "Scoring", "Statement"]
-
 
 class Scoring(TypedDict, total=False):
     """What was scored, as in `certify`: keywords that every statement about scores takes."""
 
     score: str
-    direction: Literal["max", "min"]
+    direction: Direction
     unit: str
     horizon: int | None
     blocks: int | None
@@ -87,9 +85,7 @@ class Statement:
         names = [*(f.name for f in fields(self)), *self.derived, "words"]
         return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name in names}}
 
-    def to_json(self) -> dict[str, Any]:
-        """As `to_dict`: the form in which a statement is nested in other JSON."""
-        return self.to_dict()
+    to_json = to_dict  # as it is nested in other JSON
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Self:
@@ -132,19 +128,12 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreStatement(Statement):
-    """A statement about the scores of networks.
+    """A statement about the scores of networks."""
 
-    Parameters
-    ----------
-    beta
-        1 - confidence.
-    score, direction, unit, horizon, blocks
-        As in `certify`.
-    """
-
-    beta: float
+    beta: float  # 1 - confidence
+    # What was scored, as in `certify`.
     score: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
     horizon: int | None = None
     blocks: int | None = None

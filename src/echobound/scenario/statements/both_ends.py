@@ -21,17 +21,9 @@ from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outcome_words, threshold_words, upward
 
-__all__ = ["BothEnds", "epsilon_both"]
-
 
 def epsilon_both(networks: int, beta: Probability) -> float:
-    """Smallest epsilon for V_best <= epsilon and V_worst <= epsilon together at confidence 1 - beta; 1.0 if none.
-
-    Examples
-    --------
-    >>> round(epsilon_both(328, 1e-7), 6)
-    0.049962
-    """
+    """Smallest epsilon for V_best <= epsilon and V_worst <= epsilon together at confidence 1 - beta; 1.0 if none."""
     n, b = as_count("networks", networks), as_probability("beta", beta)
     with localcontext(digits_for(b=b, count=n)):
         low, high = 0.0, 1.0
@@ -49,22 +41,14 @@ def _miss(n: int, e: Decimal) -> Decimal:
 
 @dataclass(frozen=True, kw_only=True)
 class BothEnds(ScoreStatement):
-    """Best and worst of N together; see `of`.
-
-    Parameters
-    ----------
-    networks
-        N.
-    best, worst
-        Their scores; None where a network diverged. If the worst diverged nothing is worse, and the statement is about
-        the best alone.
-    """
+    """Best and worst of N together; see `of`."""
 
     kind = "both ends"
     title = "both ends"
     derived = ("epsilon", "epsilon_outside")
 
     networks: int
+    # Their scores; None where a network diverged. If the worst diverged nothing is worse, and there is no range.
     best: float | None
     worst: float | None
 
@@ -95,11 +79,9 @@ class BothEnds(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         if self.best is None or self.worst is None:
-            return (
-                "A network of the search diverged, and nothing is worse: there is no range of scores to state."
-                if self.best is not None
-                else f"All {self.networks} networks diverged: there is no range of scores to state."
-            )
+            one_did = "A network of the search diverged, and nothing is worse"
+            diverged = one_did if self.best is not None else f"All {self.networks} networks diverged"
+            return f"{diverged}: there is no range of scores to state."
         return (
             f"{self.start}, both hold together: a new network drawn and trained in the same way"
             f" {outcome_words(self, self.best)} with probability at most {upward(self.epsilon)}, and"

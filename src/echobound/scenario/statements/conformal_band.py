@@ -14,27 +14,20 @@ from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.statements.episodes import EpisodeStatement, finite, sorted_errors
 from echobound.scenario.words import confidence, upward
 
-__all__ = ["ConformalBand"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ConformalBand(EpisodeStatement):
     """A band around the simulated output that contains the whole of a new episode with probability at least 1 - beta.
 
     Marginal: over the test episodes and the new one together. There is no further confidence.
-
-    Parameters
-    ----------
-    names, widths
-        Outputs, and half the width of the band for each; None if the network diverged in too many episodes, or there
-        are too few.
     """
 
     kind = "conformal band"
     title = "band"
     derived = ("total_beta", "rank")
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the outputs
+    # Half the width of the band for each; None if the model diverged in too many episodes, or there are too few.
     widths: tuple[float | None, ...]
 
     def __post_init__(self) -> None:
@@ -55,9 +48,8 @@ class ConformalBand(EpisodeStatement):
                 f"{self.tested} give no band for a probability of {1 - self.beta:g}: there are too few, or the model"
                 " diverged in some."
             )
-        bands = ", ".join(
-            f"{name} +- {upward(width or 0.0)}" for name, width in zip(self.names, self.widths, strict=True)
-        )
+        widths = zip(self.names, self.widths, strict=True)
+        bands = ", ".join(f"{name} +- {upward(width or 0.0)}" for name, width in widths)
         return (
             f"The measured output of a new episode stays within {bands} of the simulated one throughout, with"
             f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
@@ -74,18 +66,9 @@ class ConformalBand(EpisodeStatement):
         scales: ArrayLike | None = None,
         mixing: float | None = None,
     ) -> ConformalBand:
-        """State it from the errors of each episode, ``(time, output)``.
+        """State it from the errors of each episode, measured minus simulated outputs as ``(time, output)``.
 
-        Parameters
-        ----------
-        errors
-            Measured minus simulated outputs, one array for each episode.
-        beta, mixing
-            As in the class.
-        names
-            Of the outputs.
-        scales
-            How wide the band is for one output relative to another, settled beforehand; equal if not given.
+        `scales` say how wide the band is for one output relative to another, settled beforehand; equal if not given.
 
         Examples
         --------
@@ -105,13 +88,9 @@ class ConformalBand(EpisodeStatement):
         values = sorted_errors([float((a / scale).max()) for a in arrays])
         rank = _conformal_rank(len(values), beta)
         size = finite(values[rank - 1]) if rank <= len(values) else None
-        return cls(
-            episodes=len(values),
-            beta=beta,
-            mixing=mixing,
-            names=tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1)),
-            widths=tuple(None if size is None else float(size * one) for one in scale),
-        )
+        named = tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1))
+        widths = tuple(None if size is None else float(size * one) for one in scale)
+        return cls(episodes=len(values), beta=beta, mixing=mixing, names=named, widths=widths)
 
 
 def _conformal_rank(episodes: int, beta: Probability) -> int:

@@ -15,8 +15,6 @@ from echobound.scenario.ordering import ordered
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import upward
 
-__all__ = ["DistributionBand"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionBand(ScoreStatement):
@@ -24,11 +22,6 @@ class DistributionBand(ScoreStatement):
 
     For every k together: a new network is better than the k-th best with probability at most ``upper[k - 1]``, and at
     least as good with probability at least ``lower[k - 1]``. True for every distribution, with ties too.
-
-    Parameters
-    ----------
-    networks
-        N.
     """
 
     kind = "distribution band"
@@ -63,14 +56,11 @@ class DistributionBand(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
-        middle = (self.networks + 1) // 2
-        said = [
-            f"better than the {name} of {self.networks} with probability at most {upward(self.upper[k - 1])}"
-            for name, k in (("best", 1), ("median", middle))
-        ]
+        best, median = (upward(self.upper[k]) for k in (0, (self.networks + 1) // 2 - 1))
         return (
-            f"{self.start}, for every rank together: a new network drawn and trained in the same way is {said[0]},"
-            f" {said[1]}, and so on for all {self.networks} ranks, each with a lower limit as well."
+            f"{self.start}, for every rank together: a new network drawn and trained in the same way is better than the"
+            f" best of {self.networks} with probability at most {best}, better than the median of {self.networks} with"
+            f" probability at most {median}, and so on for all {self.networks} ranks, each with a lower limit as well."
         )
 
     @classmethod

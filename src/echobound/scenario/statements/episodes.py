@@ -22,26 +22,14 @@ from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence
 
-__all__ = ["EpisodeStatement", "cut_blocks", "finite", "sorted_errors"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeStatement(Statement):
-    """A statement about new episodes.
+    """A statement about new episodes."""
 
-    Parameters
-    ----------
-    episodes
-        How many were tested.
-    beta
-        1 - confidence.
-    mixing
-        None for independent episodes. For blocks of one record the mixing coefficient (of absolute regularity) of the
-        gap between them, as it is assumed.
-    """
-
-    episodes: int
+    episodes: int  # how many were tested
     beta: float
+    # None for independent episodes; for blocks of one record the coefficient of absolute regularity that is assumed.
     mixing: float | None = None
 
     def __post_init__(self) -> None:

@@ -12,32 +12,21 @@ from echobound.scenario.bounds import as_count, epsilon_exact
 from echobound.scenario.statements.episodes import EpisodeStatement, finite, sorted_errors
 from echobound.scenario.words import upward
 
-__all__ = ["ErrorLimit"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorLimit(EpisodeStatement):
     """An error that a new episode exceeds with probability at most epsilon: the (r + 1)-th largest of the test.
 
     The same theory as for networks, with episodes in their place.
-
-    Parameters
-    ----------
-    discarded
-        r, settled beforehand.
-    limit
-        The error; None if that episode diverged.
-    error
-        Which error, for the words.
     """
 
     kind = "error limit"
     title = "error limit"
     derived = ("total_beta", "epsilon")
 
-    discarded: int
-    limit: float | None
-    error: str = "error"
+    discarded: int  # r, settled beforehand
+    limit: float | None  # None if that episode diverged
+    error: str = "error"  # which error, for the words
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,13 +52,7 @@ class ErrorLimit(EpisodeStatement):
 
     @classmethod
     def of(
-        cls,
-        errors: ArrayLike,
-        *,
-        beta: float,
-        discarded: int = 0,
-        error: str = "error",
-        mixing: float | None = None,
+        cls, errors: ArrayLike, *, beta: float, discarded: int = 0, error: str = "error", mixing: float | None = None
     ) -> ErrorLimit:
         """State it from one error for each episode; one that is not finite has diverged.
 
@@ -81,7 +64,5 @@ class ErrorLimit(EpisodeStatement):
         """
         values = sorted_errors(errors)
         r = as_count("discarded", discarded, least=0)
-        if r >= len(values):
-            raise InputError(f"{r} of {len(values)} episodes cannot be set aside: keep at least one")
-        limit = finite(values[-1 - r])
+        limit = finite(values[-1 - r]) if r < len(values) else None  # too many set aside, which is refused
         return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, mixing=mixing)

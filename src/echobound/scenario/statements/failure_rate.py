@@ -13,27 +13,17 @@ from echobound.scenario.bounds import as_count, epsilon_exact
 from echobound.scenario.statements.episodes import EpisodeStatement
 from echobound.scenario.words import upward
 
-__all__ = ["FailureRate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FailureRate(EpisodeStatement):
-    """Upper limit (Clopper-Pearson) for the probability that a new episode fails a criterion settled beforehand.
-
-    Parameters
-    ----------
-    failures
-        How many of the episodes failed.
-    criterion
-        What they failed, for the words.
-    """
+    """Upper limit (Clopper-Pearson) for the probability that a new episode fails a criterion settled beforehand."""
 
     kind = "failure rate"
     title = "failure rate"
     derived = ("total_beta", "epsilon")
 
-    failures: int
-    criterion: str = ""
+    failures: int  # how many of the episodes failed
+    criterion: str = ""  # for the words
 
     def __post_init__(self) -> None:
         super().__post_init__()

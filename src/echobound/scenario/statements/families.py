@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_count, epsilon_exact
+from echobound.scenario.bounds import as_count, each_of, epsilon_exact
 from echobound.scenario.ordering import best_of, ranking, require_member, select
 from echobound.scenario.search import Search
-from echobound.scenario.several import each_of
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outward, upward
-
-__all__ = ["Families"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +25,6 @@ class Families(ScoreStatement):
 
     Three statements, each with confidence 1 - beta. The global best needs no union bound: for the limit to be exceeded,
     all networks of one and the same family must have missed.
-
-    Parameters
-    ----------
-    names
-        What the families are called.
-    networks
-        How many of each.
-    thresholds, winners
-        Best score of each family and its index there; None where all diverged.
     """
 
     kind = "families"
@@ -45,6 +33,7 @@ class Families(ScoreStatement):
 
     names: tuple[str, ...]
     networks: tuple[int, ...]
+    # Best score of each family and its index there; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
 
@@ -96,8 +85,7 @@ class Families(ScoreStatement):
     @cached_property
     def epsilons(self) -> tuple[float, ...]:
         """For each family: a new network of it beats its own best with at most this probability, all together."""
-        shared = each_of(len(self.names))
-        return tuple(shared.epsilon(count, self.beta) for count in self.networks)
+        return tuple(each_of(len(self.names)).epsilon(count, self.beta) for count in self.networks)
 
     @property
     def words(self) -> str:
@@ -136,11 +124,6 @@ class Families(ScoreStatement):
         (1, (1, 2), 0.7764, 0.4507)
         """
         bests = [best_of(values, scoring.get("direction", "max")) for values in scores.values()]
-        return cls(
-            names=tuple(scores),
-            networks=tuple(np.size(values) for values in scores.values()),
-            thresholds=tuple(threshold for _, threshold in bests),
-            winners=tuple(winner for winner, _ in bests),
-            beta=beta,
-            **scoring,
-        )
+        winners, thresholds = tuple(winner for winner, _ in bests), tuple(threshold for _, threshold in bests)
+        counts = tuple(np.size(values) for values in scores.values())
+        return cls(names=tuple(scores), networks=counts, thresholds=thresholds, winners=winners, beta=beta, **scoring)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +13,16 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.ordering import goodness_of_each
+from echobound.scenario.ordering import Direction, goodness_of_each
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Scoring, Statement
 from echobound.scenario.words import score_title
-
-__all__ = [
-    "Gain",
-    "beaten_probability",
-    "extrapolated_gain",
-    "learning_curve",
-    "tail_gain",
-]
 
 
 def beaten_probability(networks: int, further: int) -> float:
     """Probability that the best of M further networks beats the best of N: M / (N + M).
 
     Exact for a continuous score, before the scores are seen; smaller with ties.
-
-    Examples
-    --------
-    >>> round(beaten_probability(645, 500), 6)
-    0.436681
     """
     n, m = as_count("networks", networks), as_count("further", further, least=0)
     return m / (n + m)
@@ -44,19 +31,7 @@ def beaten_probability(networks: int, further: int) -> float:
 def learning_curve(scores: ArrayLike, sizes: Iterable[int], direction: str = "max") -> Array:
     """Mean best score of n of the N networks, over all ways to take n of them: unbiased for a search of n.
 
-    Parameters
-    ----------
-    scores
-        Of all N networks.
-    sizes
-        Values of n from 1 to N.
-    direction
-        ``"max"`` or ``"min"``.
-
-    Returns
-    -------
-    curve
-        One value for each n; infinitely bad where n networks may all have diverged.
+    One value for each n of `sizes`, from 1 to N; infinitely bad where n networks may all have diverged.
 
     Examples
     --------
@@ -77,24 +52,6 @@ def _mean_best(values: Array, n: int) -> float:
     weights = n / count * np.concatenate([[1.0], np.cumprod((i[:-1] - n) / (i[:-1] - 1.0))])
     counted = weights > 0  # or 0 times the -inf of a diverged network would be NaN
     return float(weights[counted] @ values[i[counted] - 1])
-
-
-def extrapolated_gain(scores: ArrayLike, further: int, reference: int, direction: str = "max") -> float:
-    """Upper bound for the mean gain of this many further networks, estimated without bias.
-
-    The mean best of n is concave in n, whatever the score's distribution, so that its slope from `reference` to N
-    bounds what follows. Loose where many more networks are asked about.
-
-    Examples
-    --------
-    >>> round(extrapolated_gain(range(1, 11), further=1, reference=9), 6)
-    0.1
-    """
-    values = np.sort(goodness_of_each(scores, direction))
-    n = as_count("reference", reference)
-    if n >= len(values):
-        raise InputError(f"the reference must be below the {len(values)} networks there are, got {n}")
-    return as_count("further", further, least=0) / (len(values) - n) * float(values[-1] - _mean_best(values, n))
 
 
 @dataclass(frozen=True)
@@ -126,12 +83,10 @@ def _tail(values: Array, count: int) -> _Tail | None:
     return _Tail(shape, a0 * (1 - shape), count)
 
 
-def tail_gain(
-    scores: ArrayLike, factor: float = 10.0, direction: str = "max", count: int | None = None
-) -> float | None:
+def tail_gain(scores: ArrayLike, factor: float = 10.0, direction: str = "max") -> float | None:
     """Estimated gain of the best score if `factor` times as many networks were drawn, from the tail of the scores.
 
-    A generalised Pareto law is fitted to the largest scores (a tenth of them if `count` is not given). Its error is 35
+    A generalised Pareto law is fitted to the largest tenth of the scores. Its error is 35
     to 95 per cent: an order of magnitude. None where there are too few different scores.
 
     Examples
@@ -143,37 +98,27 @@ def tail_gain(
     if not (math.isfinite(factor) and factor > 1):
         raise InputError(f"the factor must be above 1, got {factor}")
     values = np.sort(goodness_of_each(scores, direction))
-    tail = _tail(values, len(values) // 10 if count is None else as_count("count", count, least=2))
+    tail = _tail(values, len(values) // 10)
     return None if tail is None else tail.gain(factor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gain(Statement):
-    """Whether more networks would be worth their time: an estimate.
-
-    Parameters
-    ----------
-    networks, factor
-        N, and how many times as many are considered.
-    last_decade
-        What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded
-        above, the next factor of ten gains at most about as much. None where it is not finite.
-    tail
-        `tail_gain`: the estimate. None where there is none.
-    score, direction, unit, horizon, blocks
-        As in `certify`.
-    """
+    """Whether more networks would be worth their time: an estimate."""
 
     kind = "gain"
     title = "more networks"
     derived = ("further", "probability")
 
     networks: int
-    factor: int
+    factor: int  # how many times as many networks are considered
+    # What the last factor of ten gained: best of N against the mean best of N / 10. For a score that is bounded above,
+    # the next factor of ten gains at most about as much. None where it is not finite.
     last_decade: float | None
-    tail: float | None
+    tail: float | None  # `tail_gain`: the estimate; None where there is none
+    # What was scored, as in `certify`.
     score: str = "score"
-    direction: Literal["max", "min"] = "max"
+    direction: Direction = "max"
     unit: str = ""
     horizon: int | None = None
     blocks: int | None = None
@@ -202,12 +147,12 @@ class Gain(Statement):
         """The estimate in plain words."""
         times = {2: "Twice", 10: "Ten times"}.get(self.factor, f"{self.factor} times")
         name = score_title(self.score)
-        point = f"{name} point" if self.unit == "%" else f"{self.unit or name}"
+        point = f"{name} point" if self.unit == "%" else self.unit or name
         chance = f"find a better one with probability {self.probability:.3g}"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
-            unknown = "the scores are too few or too alike to say how much better"
-            return f"{times} as many networks would {chance}; {unknown}{seen}."
+            alike = "the scores are too few or too alike to say how much better"
+            return f"{times} as many networks would {chance}; {alike}{seen}."
         gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
@@ -232,13 +177,8 @@ class Gain(Statement):
         values = np.sort(goodness_of_each(scores, direction))
         tenth = len(values) // 10
         decade = float(values[-1]) - _mean_best(values, tenth) if tenth and np.isfinite(values[-1]) else math.nan
-        return cls(
-            networks=len(values),
-            factor=factor,
-            last_decade=_rounded(decade),
-            tail=_rounded(tail_gain(scores, factor, direction)),
-            **scoring,
-        )
+        tail = _rounded(tail_gain(scores, factor, direction))
+        return cls(networks=len(values), factor=factor, last_decade=_rounded(decade), tail=tail, **scoring)
 
 
 def _in_full(value: float, digits: int) -> str:

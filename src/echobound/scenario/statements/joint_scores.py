@@ -5,35 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_count, as_probability
-from echobound.scenario.ordering import best_of, ranking, require_member
+from echobound.scenario.bounds import any_of, as_count, as_probability, each_of
+from echobound.scenario.ordering import Direction, best_of, ranking, require_member
 from echobound.scenario.search import ScoreName, Search
-from echobound.scenario.several import any_of, each_of
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.words import confidence, outward, score_title, upward
-
-__all__ = ["JointScores"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointScores(Statement):
-    """The best of N in each of several scores, stated together; the list of scores is settled beforehand.
-
-    Parameters
-    ----------
-    beta, networks
-        1 - confidence and N.
-    names, directions
-        The scores, and for each ``"max"`` or ``"min"``.
-    thresholds, winners
-        For each score the best value and the network that has it; None where all diverged.
-    """
+    """The best of N in each of several scores, stated together; the list of scores is settled beforehand."""
 
     kind = "joint scores"
     title = "all scores"
@@ -43,7 +30,8 @@ class JointScores(Statement):
     beta: float
     networks: int
     names: tuple[str, ...]
-    directions: tuple[Literal["max", "min"], ...]
+    directions: tuple[Direction, ...]
+    # For each score the best value and the network that has it; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
 
@@ -102,9 +90,7 @@ class JointScores(Statement):
         )
 
     @classmethod
-    def of(
-        cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Literal["max", "min"]]
-    ) -> JointScores:
+    def of(cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Direction]) -> JointScores:
         """State it from the values of each score, by name, for the same networks in the same order.
 
         Examples
@@ -119,11 +105,6 @@ class JointScores(Statement):
         counts = {np.size(values) for values in scores.values()}
         if len(counts) != 1:
             raise InputError(f"every score must be of the same networks, got {sorted(counts)} of them")
-        return cls(
-            beta=beta,
-            networks=counts.pop(),
-            names=tuple(scores),
-            directions=tuple(directions),
-            thresholds=tuple(threshold for _, threshold in bests),
-            winners=tuple(winner for winner, _ in bests),
-        )
+        names, ways, n = tuple(scores), tuple(directions), counts.pop()
+        winners, thresholds = tuple(winner for winner, _ in bests), tuple(threshold for _, threshold in bests)
+        return cls(beta=beta, networks=n, names=names, directions=ways, thresholds=thresholds, winners=winners)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
 
-from echobound.scenario.bounds import as_count
+from echobound.scenario.ordering import Direction
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.episodes import finite
-
-__all__ = ["Optimism", "expected_optimism"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism(Statement):
     """How much better the picked network is on the data it was picked by than on test data.
-
-    Parameters
-    ----------
-    score, direction, unit
-        What was scored.
-    validation, test
-        The scores of the picked network; None where it diverged.
 
     Examples
     --------
@@ -36,8 +25,9 @@ class Optimism(Statement):
     derived = ("difference",)
 
     score: str
-    direction: Literal["max", "min"]
+    direction: Direction
     unit: str
+    # The scores of the picked network; None where it diverged.
     validation: float | None
     test: float | None
 
@@ -63,38 +53,7 @@ class Optimism(Statement):
 
     @classmethod
     def of(
-        cls,
-        validation: float,
-        test: float,
-        *,
-        score: str = "score",
-        direction: Literal["max", "min"] = "max",
-        unit: str = "",
+        cls, validation: float, test: float, *, score: str = "score", direction: Direction = "max", unit: str = ""
     ) -> Optimism:
         """State it from both scores; what is not finite has diverged."""
         return cls(score=score, direction=direction, unit=unit, validation=finite(validation), test=finite(test))
-
-
-def _mean_of_best(networks: int) -> float:
-    """Mean of the largest of N standard normal numbers."""
-    from scipy.integrate import quad
-    from scipy.special import log_ndtr, ndtr
-
-    n = as_count("networks", networks)
-    # E max = integral of P(max > x) over x > 0, less that of P(max < x) over x < 0.
-    above = quad(
-        lambda x: -math.expm1(n * log_ndtr(x)), 0, 40, epsabs=1e-13, epsrel=1e-12, limit=400, points=[2, 4, 8]
-    )[0]
-    below = quad(lambda x: float(ndtr(x)) ** n, -40, 0, epsabs=1e-13, epsrel=1e-12, limit=400, points=[-4, -1])[0]
-    return float(above - below)
-
-
-def expected_optimism(networks: int, spread: float, noise: float) -> float:
-    """Mean optimism of the best of N if scores are normal: true quality with deviation `spread`, plus data noise.
-
-    Examples
-    --------
-    >>> round(expected_optimism(645, spread=1.0, noise=0.5), 5)
-    0.69615
-    """
-    return noise**2 / math.hypot(spread, noise) * _mean_of_best(networks) if noise else 0.0

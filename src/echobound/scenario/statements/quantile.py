@@ -14,21 +14,12 @@ from echobound.scenario.ordering import ordered
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import downward, upward
 
-__all__ = ["QuantileInterval"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class QuantileInterval(ScoreStatement):
     """Two of the N scores between which a quantile of the score's distribution lies; see `of`.
 
     Valid for every distribution, with ties too.
-
-    Parameters
-    ----------
-    networks, level
-        N and the level of the quantile of the scores as they are (0.5: the median).
-    lower, upper
-        The scores of ranks `ranks`, counted from the smallest; None where there is no limit, or a diverged network.
     """
 
     kind = "quantile interval"
@@ -36,7 +27,8 @@ class QuantileInterval(ScoreStatement):
     derived = ("ranks", "coverage")
 
     networks: int
-    level: float
+    level: float  # of the quantile of the scores as they are; 0.5 is the median
+    # The scores of ranks `ranks`, counted from the smallest; None where there is no limit, or a diverged network.
     lower: float | None
     upper: float | None
 

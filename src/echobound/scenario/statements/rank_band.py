@@ -15,20 +15,10 @@ from echobound.scenario.ordering import Case, ordered
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import data_words, outcome_words, score_words, threshold_words, upward
 
-__all__ = ["RankBand"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RankBand(ScoreStatement):
-    """Limits for the best (or worst) K networks together: any of them may be made the threshold after a look.
-
-    Parameters
-    ----------
-    networks, case
-        N, and which end.
-    thresholds
-        Scores of the K best (or worst), K settled beforehand; None for one that diverged.
-    """
+    """Limits for the best (or worst) K networks together: any of them may be made the threshold after a look."""
 
     kind = "rank band"
     title = "rank"
@@ -36,7 +26,7 @@ class RankBand(ScoreStatement):
 
     networks: int
     case: Case
-    thresholds: tuple[float | None, ...]
+    thresholds: tuple[float | None, ...]  # scores of the K best (or worst), K settled beforehand; None: it diverged
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,15 +46,13 @@ class RankBand(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         # A few ranks stand for all: somebody who wants another asks `words_of`.
-        shown = [k for k in (1, 2, 5, 10, len(self.thresholds)) if k <= len(self.thresholds)]
-        said = []
-        for k in sorted(set(shown)):
+        shown = {k for k in (1, 2, 5, 10, len(self.thresholds)) if k <= len(self.thresholds)}
+        said, best = [], self.case == "best"
+        for k in sorted(shown):
             threshold, epsilon = self.thresholds[k - 1], upward(self.epsilons[k - 1])
             if threshold is not None:
-                said.append(
-                    f"{threshold_words(self, threshold, best=self.case == 'best')} at most {epsilon} (rank {k})"
-                )
-            elif self.case == "best":
+                said.append(f"{threshold_words(self, threshold, best=best)} at most {epsilon} (rank {k})")
+            elif best:
                 said.append(f"any finite score at most {epsilon} (rank {k})")
         return (
             f"{self.start}, the probability that a new network drawn and trained in the same way scores"
@@ -74,15 +62,7 @@ class RankBand(ScoreStatement):
         )
 
     def words_of(self, rank: int) -> str:
-        """What holds for one rank, chosen after a look.
-
-        Examples
-        --------
-        >>> print(RankBand.of(range(645), beta=0.05, ranks=50).words_of(5))
-        With confidence 1 - 0.05, a new network drawn and trained in the same way scores a score above 640 on these
-        validation data with probability at most 0.0187281. The threshold is that of rank 5 of 645, and may be chosen
-        after a look: the limits of the 50 best hold together.
-        """
+        """What holds for one rank, chosen after a look."""
         if not 1 <= as_count("rank", rank) <= len(self.thresholds):
             raise InputError(f"the band covers the {self.case} {len(self.thresholds)} networks, got rank {rank}")
         threshold = self.thresholds[rank - 1]

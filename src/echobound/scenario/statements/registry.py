@@ -13,22 +13,18 @@ from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain
 from echobound.scenario.statements.joint_scores import JointScores
-from echobound.scenario.statements.mean_loss import MeanLoss
 from echobound.scenario.statements.optimism import Optimism
 from echobound.scenario.statements.quantile import QuantileInterval
 from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
-from echobound.scenario.statements.second_set import SecondSet
 from echobound.scenario.statements.stopped import Stopped
-
-__all__ = ["OF_EPISODES", "OF_SCORES", "OF_SEARCH", "claims_of", "statements_of", "title_of"]
 
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
-OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, SecondSet)
-OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, MeanLoss, Optimism)
+OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval)
+OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, Optimism)
 
 
 def statements_of(search: Search) -> tuple[Statement, ...]:
@@ -37,9 +33,9 @@ def statements_of(search: Search) -> tuple[Statement, ...]:
     Examples
     --------
     >>> import numpy as np
-    >>> from echobound.scenario import ScoreName, Search
-    >>> table = np.arange(80.0)[:, None]
-    >>> search = Search(table=table, scores=(ScoreName(),), beta=0.05, families=(("order 5", 40), ("order 8", 40)))
+    >>> from echobound.scenario import ScoreName
+    >>> families = (("order 5", 40), ("order 8", 40))
+    >>> search = Search(table=np.arange(80.0)[:, None], scores=(ScoreName(),), beta=0.05, families=families)
     >>> [statement.kind for statement in statements_of(search)]
     ['families', 'gain']
     """
@@ -53,7 +49,7 @@ def claims_of(search: Search) -> list[int]:
     Examples
     --------
     >>> import numpy as np
-    >>> from echobound.scenario import ScoreName, Search
+    >>> from echobound.scenario import ScoreName
     >>> claims_of(Search(table=np.arange(9.0)[:, None], scores=(ScoreName(),), beta=0.05, discarded=2))
     [0, 6, 7, 8]
     """

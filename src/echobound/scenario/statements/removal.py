@@ -16,8 +16,6 @@ from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import data_words, outcome_words, upward
 
-__all__ = ["Removal"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Removal(ScoreStatement):
@@ -25,15 +23,6 @@ class Removal(ScoreStatement):
 
     Exact for a continuous score, an upper bound with ties; r must be settled before the scores are seen. To choose r
     after a look, use `RankBand`.
-
-    Parameters
-    ----------
-    networks, discarded
-        N and r.
-    case
-        Which end.
-    index, threshold
-        The (r + 1)-th network from that end and its score; the threshold is None if it diverged.
     """
 
     kind = "removal"
@@ -43,6 +32,7 @@ class Removal(ScoreStatement):
     networks: int
     discarded: int
     case: Case
+    # The (r + 1)-th network from that end and its score; None if it diverged.
     index: int
     threshold: float | None
 
@@ -76,7 +66,9 @@ class Removal(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
-        best, aside = self.case == "best", _aside(self.discarded, self.case)
+        best, r = self.case == "best", self.discarded
+        were = f"the {self.case} was" if r == 1 else f"the {r} {self.case} were"
+        aside = f" after {were} set aside, as settled beforehand" if r else ""
         limit = f"{data_words(self)} with probability at most {upward(self.epsilon)}."
         # Nothing is worse than divergence, so at that end a diverged threshold limits nothing.
         if self.threshold is None and not best:
@@ -99,28 +91,10 @@ class Removal(ScoreStatement):
         >>> statement = Removal.of(scores, discarded=5, beta=1e-7, score="fit", unit="%")
         >>> statement.threshold, round(statement.epsilon, 7)
         (89.5, 0.0429676)
-        >>> print(statement.words)
-        With confidence 1 - 1e-07, a new network drawn and trained in the same way scores a FIT above 89.5 % on these
-        validation data with probability at most 0.0429676. The threshold is the best of 645 after the 5 best were set
-        aside, as settled beforehand.
         """
         order, values = ordered(scores, scoring.get("direction", "max"), case)
         r = as_count("discarded", discarded, least=0)
         if r >= len(order):
             raise InputError(f"{r} of {len(order)} networks cannot be discarded: keep at least one")
-        return cls(
-            networks=len(order),
-            discarded=r,
-            case=case,
-            index=order[r],
-            threshold=values[r],
-            beta=beta,
-            **scoring,
-        )
-
-
-def _aside(discarded: int, case: Case) -> str:
-    if not discarded:
-        return ""
-    what = f"the {case} was" if discarded == 1 else f"the {discarded} {case} were"
-    return f" after {what} set aside, as settled beforehand"
+        index, threshold = order[r], values[r]
+        return cls(networks=len(order), discarded=r, case=case, index=index, threshold=threshold, beta=beta, **scoring)

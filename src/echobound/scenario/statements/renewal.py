@@ -18,16 +18,9 @@ from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.words import outcome_words, upward
 
-__all__ = ["Renewal", "require_independent"]
-
 
 def require_independent(depends_on_model: bool | None) -> None:
-    """Refuse new data that depend on the network in use, as in a loop closed through it; None warns.
-
-    Examples
-    --------
-    >>> require_independent(False)
-    """
+    """Refuse new data that depend on the network in use, as in a loop closed through it; None warns."""
     if depends_on_model:
         raise InputError(
             "the new data depend on the network in use, so the networks are not independent of them: draw and certify"
@@ -53,15 +46,6 @@ class Renewal(ScoreStatement):
     - if some of the N were dropped because of their scores,
 
     and in both cases N new networks must be drawn. `of` refuses them.
-
-    Parameters
-    ----------
-    networks
-        N.
-    updates
-        T, how many renewals are planned; each is stated at beta / T, so that all hold together.
-    winner, threshold
-        The best of N on the new data; None if all diverged.
     """
 
     kind = "renewal"
@@ -69,8 +53,8 @@ class Renewal(ScoreStatement):
     derived = ("epsilon",)
 
     networks: int
-    updates: int
-    winner: int | None
+    updates: int  # T, how many renewals are planned; each is stated at beta / T, so that all hold together
+    winner: int | None  # the best of N on the new data; None if all diverged
     threshold: float | None
 
     def __post_init__(self) -> None:
@@ -83,14 +67,9 @@ class Renewal(ScoreStatement):
         """Made where the networks were drawn before, for other data."""
         if search.updates is None:
             return None
-        return cls.of(
-            search.first,
-            networks=len(search.table),
-            beta=search.beta,
-            updates=search.updates,
-            depends_on_model=False,  # or the renewal would have been refused before it began
-            **search.scoring,
-        )
+        held = {"networks": len(search.table), "updates": search.updates}
+        # Data that depend on the model would have been refused before the renewal began.
+        return cls.of(search.first, beta=search.beta, depends_on_model=False, **held, **search.scoring)
 
     def settled(self) -> Mapping[str, Any]:
         """How many renewals were planned."""
@@ -123,19 +102,9 @@ class Renewal(ScoreStatement):
         depends_on_model: bool | None = None,
         **scoring: Unpack[Scoring],
     ) -> Renewal:
-        """Renew a certificate.
+        """Renew a certificate from the scores of all N networks on the new data, in the order of their index.
 
-        Parameters
-        ----------
-        scores
-            Of all N networks on the new data, in the order of their index.
-        networks
-            N, as it was settled.
-        beta, updates
-            1 - confidence for all the renewals that are planned, and how many these are.
-        depends_on_model
-            Whether the new data depend on the network in use, as in a closed loop. True is refused; if nothing is said,
-            a warning asks.
+        Beta is 1 - confidence for all `updates` that are planned, and `depends_on_model` as in `require_independent`.
 
         Examples
         --------

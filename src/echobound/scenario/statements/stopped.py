@@ -17,30 +17,18 @@ from echobound.scenario.statements.base import ScoreStatement, Scoring
 from echobound.scenario.stopping.base import StoppingRule
 from echobound.scenario.words import data_words, outcome_words, upward
 
-__all__ = ["Stopped"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stopped(ScoreStatement):
-    """What the best says when a rule, named before the first draw, was used to stop.
-
-    Parameters
-    ----------
-    rule
-        The rule; its beta is the statement's.
-    networks
-        n, at which it was stopped.
-    winner, threshold
-        The best of the first n, None if all diverged.
-    """
+    """What the best says when a rule, named before the first draw, was used to stop."""
 
     kind = "stopped"
     title = "stopped"
     derived = ("epsilon",)
 
-    rule: StoppingRule
-    networks: int
-    winner: int | None
+    rule: StoppingRule  # its beta is the statement's
+    networks: int  # n, at which it was stopped
+    winner: int | None  # the best of the first n, None if all diverged
     threshold: float | None
 
     def __post_init__(self) -> None:
@@ -79,12 +67,7 @@ class Stopped(ScoreStatement):
     ) -> Stopped:
         """State it from the scores in the order of their index; those after the rule stopped are not used.
 
-        Parameters
-        ----------
-        scores, rule
-            The scores and the rule.
-        networks
-            Where the search stopped: the rule itself says so if it looks at ranks; all scores if not given.
+        `networks` is where the search stopped: a rule that looks at ranks says so itself; all scores if not given.
 
         Examples
         --------

@@ -22,19 +22,8 @@ from echobound.scenario.stopping.between import Between
 from echobound.scenario.stopping.looks import Looks
 from echobound.scenario.stopping.mixture import Mixture
 from echobound.scenario.stopping.patience import Patience
-from echobound.scenario.stopping.peeking import peeking_probability
 
-__all__ = [
-    "RULES",
-    "Anytime",
-    "Between",
-    "Looks",
-    "Mixture",
-    "Patience",
-    "StoppingRule",
-    "peeking_probability",
-    "stopping_rule",
-]
+__all__ = ["RULES", "Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]
 
 RULES: tuple[type[StoppingRule], ...] = (Patience, Looks, Between, Anytime, Mixture)
 
@@ -55,9 +44,7 @@ def stopping_rule(text: str, beta: float) -> StoppingRule:
     except ValueError:
         name, numbers = "", []
     for rule in RULES:
-        if name and name in (rule.kind, rule.formerly):
-            found = rule.of_numbers(beta, numbers)
-            if found is not None:
-                return found
+        if name and name in (rule.kind, rule.formerly) and (found := rule.of_numbers(beta, numbers)) is not None:
+            return found
     *examples, last = (rule.example for rule in RULES)
     raise InputError(f"unknown stopping rule {text!r}: give {', '.join(examples)} or {last}")

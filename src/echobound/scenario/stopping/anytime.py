@@ -9,19 +9,11 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
-from echobound.scenario.words import upward
-
-__all__ = ["Anytime"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Anytime(StoppingRule):
     """Stop at any number of networks from a first one on, without a last one, for any reason.
-
-    Parameters
-    ----------
-    first
-        Nothing is certified before.
 
     Examples
     --------
@@ -35,7 +27,7 @@ class Anytime(StoppingRule):
     takes = (0, 1)
     example = "anytime"
 
-    first: int = 100
+    first: int = 100  # nothing is certified before
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,8 +40,7 @@ class Anytime(StoppingRule):
     @cached_property
     def share(self) -> float:
         """The part of beta that is spent at the first n."""
-        n = self.first
-        return solved_share(self.beta, lambda x: -x * (1 + 1 / (n + 1)) + 2 + 2 / n)
+        return solved_share(self.beta, lambda x: -x * (1 + 1 / (self.first + 1)) + 2 + 2 / self.first)
 
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks."""
@@ -61,9 +52,6 @@ class Anytime(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        return (
-            f"{self.always} at {self.first} networks or later, a new network beats the best so far with probability at"
-            f" most epsilon = {upward(self.epsilon(self.first))} at {self.first} networks,"
-            f" {upward(self.epsilon(10 * self.first))} at {10 * self.first},"
-            f" {upward(self.epsilon(100 * self.first))} at {100 * self.first}, and so on without end."
-        )
+        first, *later = (self.limit_at(n * self.first) for n in (1, 10, 100))
+        limits = f"{first} networks, {', '.join(later)}, and so on without end"
+        return self.promise(f" at {self.first} networks or later", limits)

@@ -11,24 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
-from echobound.scenario.bounds import as_probability
+from echobound.scenario.bounds import as_probability, least_count
 from echobound.scenario.statements.base import Statement
-from echobound.scenario.words import confidence
-
-__all__ = ["SAFE", "StoppingRule", "certified_limit", "solved_share"]
+from echobound.scenario.words import confidence, upward
 
 SAFE = 1 + 2.0**-44  # more than the rounding errors of a limit: no reported epsilon is better than the truth
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule(Statement):
-    """When a search may stop, and what is certified then.
-
-    Parameters
-    ----------
-    beta
-        1 - confidence.
-    """
+    """When a search may stop, and what is certified then with confidence 1 - beta."""
 
     by_ranks: ClassVar[bool] = False  # then all that holds for a number settled beforehand holds where it stops
     takes: ClassVar[tuple[int, int]] = (0, 0)  # how many numbers follow its name, at least and at most
@@ -68,18 +60,12 @@ class StoppingRule(Statement):
         (315, 409)
         """
         as_probability("epsilon", epsilon)
-        few, enough = 0, 1
-        while self.epsilon(enough) > epsilon:
-            few, enough = enough, 2 * enough
-            if enough > 2**60:
-                raise InputError(
-                    f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that runs"
-                    f" longer. {self.words}"
-                )
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self.epsilon(middle) <= epsilon else (middle, enough)
-        return enough
+        if self.epsilon(2**60) > epsilon:
+            raise InputError(
+                f"the rule never certifies epsilon = {epsilon:g}: give a larger epsilon, or a rule that runs longer."
+                f" {self.words}"
+            )
+        return least_count(lambda networks: self.epsilon(networks) <= epsilon)
 
     def due(self, scores: ArrayLike, direction: str = "max") -> int:
         """Number of networks at which a rule by ranks stops, as far as the scores in the order of their index say."""
@@ -90,10 +76,16 @@ class StoppingRule(Statement):
         due = self.due(scores, direction) if self.by_ranks else None
         return due if due is not None and due <= len(np.atleast_1d(scores)) else None
 
-    @property
-    def always(self) -> str:
-        """How the words of a rule for all n begin."""
-        return f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop"
+    def promise(self, when: str, limits: str, best: str = "best") -> str:
+        """The words of a rule under which one stops at will."""
+        return (
+            f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop{when}, a new network beats the"
+            f" {best} so far with probability at most epsilon = {limits}."
+        )
+
+    def limit_at(self, networks: int) -> str:
+        """As in "0.01 at 300": what is certified there, for the words."""
+        return f"{upward(self.epsilon(networks))} at {networks}"
 
 
 def solved_share(beta: float, looks: Callable[[float], float]) -> float:

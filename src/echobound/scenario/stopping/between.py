@@ -9,19 +9,13 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
-from echobound.scenario.words import upward
-
-__all__ = ["Between"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Between(StoppingRule):
     """Stop at any number of networks between two settled beforehand, for any reason.
 
-    Parameters
-    ----------
-    first, last
-        Nothing is certified before the first; beyond the last, the limit of the last holds.
+    Nothing is certified before the first; beyond the last, the limit of the last holds.
 
     Examples
     --------
@@ -62,8 +56,5 @@ class Between(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        return (
-            f"{self.always} between {self.first} and {self.last} networks, a new network beats the best so far with"
-            f" probability at most epsilon = {upward(self.epsilon(self.first))} at {self.first} networks and"
-            f" {upward(self.epsilon(self.last))} at {self.last}."
-        )
+        limits = f"{self.limit_at(self.first)} networks and {self.limit_at(self.last)}"
+        return self.promise(f" between {self.first} and {self.last} networks", limits)

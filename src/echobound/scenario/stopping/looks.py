@@ -10,21 +10,11 @@ from functools import cached_property
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, epsilon_exact
 from echobound.scenario.stopping.base import SAFE, StoppingRule, solved_share
-from echobound.scenario.words import upward
-
-__all__ = ["Looks"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Looks(StoppingRule):
     """Stop at one of a few numbers of networks settled beforehand, for any reason.
-
-    Parameters
-    ----------
-    looks
-        The numbers, increasing.
-    rank
-        The threshold is the k-th best.
 
     Examples
     --------
@@ -37,8 +27,8 @@ class Looks(StoppingRule):
     derived = ("share",)
     example = "looks:100,200,400"
 
-    looks: tuple[int, ...]
-    rank: int = 1
+    looks: tuple[int, ...]  # increasing
+    rank: int = 1  # k: the threshold is the k-th best
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,9 +64,6 @@ class Looks(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        limits = ", ".join(f"{upward(self.epsilon(n))} at {n}" for n in self.looks)
+        when = f" at one of the looks at {', '.join(map(str, self.looks))} networks"
         best = "best" if self.rank == 1 else f"{self.rank}-th best"
-        return (
-            f"{self.always} at one of the looks at {', '.join(map(str, self.looks))} networks, a new network beats the"
-            f" {best} so far with probability at most epsilon = {limits}."
-        )
+        return self.promise(when, ", ".join(map(self.limit_at, self.looks)), best)

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from echobound.scenario.bounds import as_count
 from echobound.scenario.stopping.base import StoppingRule, certified_limit
-from echobound.scenario.words import upward
-
-__all__ = ["Mixture"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +32,5 @@ class Mixture(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        limits = ", ".join(f"{upward(self.epsilon(n))} at {n}" for n in (100, 1000, 10_000))
-        return (
-            f"{self.always}, a new network beats the best so far with probability at most epsilon = {limits} networks,"
-            " and so on without end."
-        )
+        limits = ", ".join(map(self.limit_at, (100, 1000, 10_000)))
+        return self.promise("", f"{limits} networks, and so on without end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +14,6 @@ from echobound.scenario.ordering import goodness
 from echobound.scenario.stopping.base import StoppingRule
 from echobound.scenario.words import confidence, upward
 
-__all__ = ["Patience"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Patience(StoppingRule):
@@ -22,20 +21,13 @@ class Patience(StoppingRule):
 
     Ties are broken by independent coin tosses: without them, a score with few values would void the certificate.
 
-    Parameters
-    ----------
-    draws
-        m.
-    least
-        Never stop before this many networks.
-    seed
-        Seed of the coin tosses.
-
     Examples
     --------
     >>> rule = Patience(beta=0.05, draws=3)
     >>> rule.stops_at([1.0, 5.0, 2.0, 3.0, 4.0, 9.0])  # the 9 comes too late
     5
+    >>> rule.due([]), rule.due([1.0, 5.0, 2.0])
+    (4, 5)
     >>> round(Patience(beta=0.05, draws=100).mean, 4)
     178.9985
     """
@@ -46,9 +38,9 @@ class Patience(StoppingRule):
     takes = (1, 2)
     example = "patience:200"
 
-    draws: int
-    least: int = 1
-    seed: int = 0
+    draws: int  # m
+    least: int = 1  # never stop before this many networks
+    seed: int = 0  # of the coin tosses
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,19 +55,18 @@ class Patience(StoppingRule):
         # g(s) = s P(network s is the best so far and the rule has not stopped before s): from one record r to the next
         # record s there is r / ((s - 1) s), and the rule waits until max(r + m, least).
         g, total, window, first = [0.0, 1.0], 1.0, 1.0, 1
-        s = 1
-        while True:
-            s += 1
+        for s in itertools.count(2):
             while s > max(first + self.draws, self.least):
                 window -= g[first]
                 first += 1
             if first > s - 1:
-                return total
+                break
             g.append(max(window, 0.0) / (s - 1))
             total += g[s]
             window += g[s]
             if g[s] < 1e-17 * total and s > self.least:
-                return total
+                break
+        return total
 
     @property
     def soonest(self) -> int:
@@ -95,12 +86,6 @@ class Patience(StoppingRule):
         """Number of networks at which the rule stops, unless one of those still to be drawn beats all of these.
 
         It cannot stop earlier, so nothing is drawn in vain by drawing that many and asking again.
-
-        Examples
-        --------
-        >>> rule = Patience(beta=0.05, draws=3)
-        >>> rule.due([]), rule.due([1.0, 5.0, 2.0]), rule.due([1.0, 5.0, 2.0, 3.0, 4.0, 9.0])
-        (4, 5, 5)
         """
         values = goodness(scores, direction)
         # Raw words, since these are the same in every version of NumPy; they are only compared.

@@ -1,0 +1,217 @@
+"""RunReader: the files of a run, each read once and compared with the others.
+
+A fault is raised, or collected (`Faults`): the audit is a reader that collects. The ledger is opened and checked once:
+by the writer for as long as it writes, otherwise on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from echobound.arrays import Signal
+from echobound.candidates import Candidates
+from echobound.data.experiments import Experiments, records_digest
+from echobound.data.record import Record
+from echobound.errors import DamagedFile, RunError
+from echobound.files import jsonable
+from echobound.kernels import Kernel, compiled_dynamics
+from echobound.network import Committee, EchoStateNetwork, respond
+from echobound.plan import Validation, settle_questions
+from echobound.runs.derivation import certificate_of
+from echobound.runs.drawn import candidates_of
+from echobound.runs.faults import Faults, Unusable
+from echobound.runs.ledger import rows_digest
+from echobound.runs.rows import RowReader, part
+from echobound.scenario import Certificate, Generalisation, Questions
+
+__all__ = ["RunReader", "stated_of"]
+
+CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
+
+
+class RunReader(RowReader):
+    """Everything in a run folder, checked."""
+
+    def __init__(self, path: str | Path, faults: Faults | None = None) -> None:
+        super().__init__(path, faults)
+        self.outputs: dict[str, list[Signal]] = {}  # by model, on the scored samples of each fold, where at hand
+        self._responses: dict[str, dict[str, tuple[Signal, Signal]]] = {}
+
+    @part("data.npz")
+    def experiments(self) -> Experiments:
+        """The records as used, after checking that they are those of the plan."""
+        if not self.stores_data:
+            raise RunError(f"{self.path} does not hold its data: only what was drawn and what it scored is stored")
+        experiments = Experiments.load(self.path / "data.npz")
+        if experiments.digest != self.plan.data:
+            if not self.faults.collect:  # as with the models, the file to restore is named
+                raise DamagedFile(self.path / "data.npz", "digest", "these are not the data of plan.json")
+            self.faults.report("plan.json", "data", experiments.digest, self.plan.data)
+        self._require_folds(experiments)
+        return experiments
+
+    def _require_folds(self, experiments: Experiments) -> None:
+        """The folds of the plan must be those that follow from the data, the blocks and the washout."""
+        plan = self.plan
+        derived = self.faults.attempt(
+            "plan.json, folds", lambda: Validation(experiments, plan.blocks, plan.washout).folds
+        )
+        if derived is not None and derived != plan.folds:
+            ours, theirs = (plan.replaced(folds=folds).to_dict()["folds"] for folds in (derived, plan.folds))
+            self.faults.report("plan.json", "folds", ours, theirs)
+
+    def candidates(self, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
+        """The candidates of each family on the stream of the search, made from plan and data."""
+        # Without its data, this says what cannot be redone.
+        return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
+
+    @part("model.npz")
+    def _model(self) -> EchoStateNetwork:
+        return EchoStateNetwork.load(self.path / "model.npz")
+
+    @part("committee.npz")
+    def _committee(self) -> Committee:
+        return Committee.load(self.path / "committee.npz")
+
+    @cached_property
+    def model(self) -> EchoStateNetwork:
+        """The network that was picked; it must be that of the certificate, which must follow."""
+        self._require_certified()
+        return self._model
+
+    @cached_property
+    def committee(self) -> Committee | None:
+        """The best networks as one model, which must be that of the certificate; None if there is none."""
+        self._require_certified()
+        return self._committee if self.has("committee.npz") else None
+
+    def _require_certified(self) -> None:
+        if not self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
+            _ = self.certificate
+
+    @property
+    def models(self) -> dict[str, EchoStateNetwork | Committee]:
+        """What simulates: the picked network and, where there is one, the committee; nothing if all diverged."""
+        if self.certificate.winner is None or "model" not in self.certificate.digests:
+            return {}
+        return {"model": self.model} | ({} if self.committee is None else {"committee": self.committee})
+
+    def respond(self, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
+        """Measured and simulated outputs of each record, by model; no model runs over the same record twice."""
+        found: dict[str, list[tuple[Signal, Signal]]] = {name: [] for name in self.models}
+        for record in records:
+            key = records_digest([record])  # a record read from a file again is still the same record
+            if key not in self._responses:
+                fast, horizon = compiled_dynamics(), self.plan.horizon
+                runs = {name: respond(model, [record], horizon, dynamics=fast) for name, model in self.models.items()}
+                self._responses[key] = {name: pair for name, [pair] in runs.items()}
+            for name, pair in self._responses[key].items():
+                found[name].append(pair)
+        return found
+
+    @part("certificate.json")
+    def certificate(self) -> Certificate:
+        """The certificate, every number of it derived again from plan, data, ledger and models."""
+        _ = self.plan  # whoever names a folder that is no run should hear that, not that a file is missing
+        stated = self.stated
+        found = {name: value for name, value in stated.items() if name != "provenance"}
+        before = len(self.faults.findings)
+        derived = self.faults.attempt("certificate.json, what is claimed", self._derived)
+        expected = self._planned() if derived is None else derived
+        if derived is None:
+            found = {name: found.get(name, "nothing") for name in expected}
+        self._name_other_files(expected, found)
+        self.faults.compare("certificate.json", expected, found)
+        if len(self.faults.findings) > before:
+            raise Unusable("certificate.json does not follow")
+        return Certificate.from_dict(stated, path=self.path / "certificate.json")
+
+    def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Raise an error that names the file which is not the one that was certified.
+
+        An audit lists digests instead: it cannot know whether the file or the certificate was changed.
+        """
+        for name, file in CERTIFIED.items() if not self.faults.collect else ():
+            if stated_of(expected, "digests", name) != stated_of(found, "digests", name):
+                raise DamagedFile(self.path / file, "digest", f"this is not the {name} that was certified")
+
+    def _derived(self) -> dict[str, Any] | None:
+        """The certificate, all of it, without its provenance; None if rows are missing."""
+        rows, plan = self.search, self.plan
+        if not self.complete:
+            return None
+        digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)}
+        if self.stores_data:
+            experiments = self.faults.attempt("data.npz", lambda: self.experiments)
+            digests["data"] = plan.data if experiments is None else experiments.digest
+            digests |= self._model_digests()
+        derived = certificate_of(plan, rows, digests=digests).to_dict()
+        del derived["provenance"]
+        return derived
+
+    def _model_digests(self) -> dict[str, str]:
+        """Digests of the models in the folder; of one that should be there and cannot be read, that it should."""
+        found = {"model": "", "committee": ""}
+        if not self.ranked(1):  # all networks diverged
+            return found
+        wanted = ["model", "committee"] if self.plan.committee else ["model"]
+        for name in wanted:
+            # A file that is missing is a finding by its digest alone.
+            there = self.has(f"{name}.npz") or not self.faults.collect
+            model = self.faults.attempt(f"{name}.npz", partial(getattr, self, f"_{name}")) if there else None
+            found[name] = model.digest if model else f"that of a {name}.npz"
+        return found
+
+    def _planned(self) -> dict[str, Any]:
+        """Fields of the certificate that follow from the plan alone."""
+        plan = jsonable(self.plan.to_dict())
+        fields = {name: plan[name] for name in ("seed", "epsilon", "beta", "bound", "rule", "horizon")}
+        return {**fields, "law": plan.get("law", {}), "score": self.plan.scores[0], "blocks": self.plan.blocks}
+
+    @part("generalisation.json")
+    def generalisation(self) -> Generalisation | None:
+        """The second certificate, every statement derived again from what was seen; None if there is none.
+
+        The errors that were seen are taken as stored, like the rows of the ledger: only an audit runs the models again.
+        """
+        certificate, file = self.certificate, "generalisation.json"
+        if not self.has(file):
+            return None
+        found = Generalisation.from_dict(self.json(file), self.path / file)
+        for name in ("model", "committee"):
+            ours, theirs = certificate.digests.get(name, ""), found.digests.get(name)
+            self.faults.require(file, f"digest of the {name}", expected=ours, found=theirs)
+        optimism = found.optimism
+        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
+        self.faults.require(file, "optimism", expected=(certificate.horizon, *score), found=stated)
+        if self.tested(found) is self.experiments.test:
+            why = "a criterion that is not in plan.json was named when the test data had been opened"
+            self.faults.require(file, "late", expected=self.comes_late(found.settled), found=found.late, why=why)
+        return found
+
+    def comes_late(self, questions: Questions) -> bool:
+        """Whether a criterion for the run's own test data was named once these were open: it is not in the plan."""
+        planned = settle_questions(self.plan.criterion).criterion
+        return questions.criterion is not None and questions.criterion != planned
+
+    def tested(self, second: Generalisation) -> tuple[Record, ...]:
+        """The records that a second certificate is about: the run's own test data, or those given later."""
+        own, wanted = self.experiments.test, second.digests.get("test")
+        if own and records_digest(own) == wanted:
+            return own
+        later = Experiments.load(self.path / "test.npz").test
+        why = "these are not the data of generalisation.json"
+        self.faults.require("test.npz", "digest", expected=records_digest(later), found=wanted, why=why)
+        return later
+
+
+def stated_of(content: Mapping[str, Any], *names: str) -> Any:
+    """A value inside nested objects; None where there is none."""
+    value: Any = content
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
