@@ -10,10 +10,11 @@ from typing import ClassVar
 import jsonschema
 import numpy as np
 import pytest
+from second_model_class import TapsLaw
 from test_cli import echobound
+from typer.testing import CliRunner
 
 from echobound import (
-    Computing,
     Plan,
     Record,
     ReservoirLaw,
@@ -27,20 +28,17 @@ from echobound import (
     scores,
     verify,
 )
-from echobound.arrays import Rows
 from echobound.campaign.engines import Engine
 from echobound.campaign.engines.base import evaluate
-from echobound.candidates import Candidates, Made
+from echobound.cli.main import app
 from echobound.cli.options import Options, with_options
 from echobound.data import formats
-from echobound.draws import SEARCH, draw_key, unit, words
 from echobound.estimators.parameters import plan_defaults
-from echobound.kernels import Status, row_dtype
 from echobound.kernels.reference import ReferenceKernel
 from echobound.network.training import LeastSquares, Trained, Trainer
 from echobound.network.training import base as training
-from echobound.plan import laws, register_law, setting
-from echobound.report import page, sections, write_page
+from echobound.plan import setting
+from echobound.report import page, sections
 from echobound.scenario import Statement, schema, stopping
 from echobound.scenario.ordering import ranking
 from echobound.scenario.statements import registry
@@ -58,10 +56,6 @@ def data():
 
 def page_of(run):
     return (Path(run) / "report.html").read_text(encoding="utf-8")
-
-
-def shown(run, *more):
-    return echobound("show", str(run), *more).stdout
 
 
 def test_every_row_of_the_table_has_a_test():
@@ -223,75 +217,27 @@ def test_a_stopping_rule(data, tmp_path, monkeypatch):
     assert "by the rule 'twice'" in page_of(run).replace("&#39;", "'")
 
 
-@dataclass(frozen=True)
-class CoinLaw:
-    """Coins: their score is a number that was drawn."""
-
-    kind: ClassVar[str] = "coin"
-    name: str = "coins"
-
-    def to_dict(self):
-        return {"kind": self.kind, "name": self.name}
-
-    @classmethod
-    def from_dict(cls, content):
-        return cls(content["name"])
-
-    def measure(self, score):
-        return score if isinstance(score, Score) else Score(score, max, "max")
-
-    def candidates(self, plan, experiments, family):
-        return Coins(plan.seed, SEARCH, family.number, plan.measures)
-
-
-class Coins(Candidates):
-    code = "by hand"
-
-    def __init__(self, seed, stream, family, measures):
-        self.seed, self.stream, self.family, self.measures = seed, stream, family, measures
-
-    def make(self, index):
-        value = float(unit(words(draw_key(self.seed, self.stream, self.family, index), 0, 1))[0])
-        return Made(value, np.array([value]))
-
-    def score(self, indices) -> Rows:
-        table = np.zeros(len(indices), dtype=row_dtype(1))
-        table["stream"], table["family"], table["index"] = self.stream, self.family, list(indices)
-        table["status"], table["scores"] = Status.OK, [[self.make(index).model] for index in indices]
-        return table
-
-    def describe(self):
-        return CoinLaw().to_dict()
-
-    def on(self, stream):
-        return Coins(self.seed, stream, self.family, self.measures)
-
-
-def test_a_kind_of_candidates(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(laws, "_KINDS", dict(laws._KINDS))
-    register_law(CoinLaw)
-    from echobound.campaign import run_search
-    from echobound.plan import settle_validation
-    from echobound.runs import rows_digest
-    from echobound.runs.derivation import certificate_of
-    from echobound.runs.drawn import candidates_of
-
-    scheme = settle_validation(*data)
-    plan = Plan(law=CoinLaw(), scores=("value",), networks=30, beta=1e-2, committee=0).settle(scheme)
-    candidates = candidates_of(plan, scheme.experiments)
-    with RunFolder.start(tmp_path / "run", plan, scheme.experiments) as folder, Computing().open_engine() as engine:
-        table = run_search(plan, candidates, folder.ledger, engine)
-        digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(table)}
-        folder.finish(certificate_of(plan, table, digests=digests))
-        write_page(folder)
+@pytest.mark.parametrize("blocks", [0, 3])
+def test_a_kind_of_candidates(data, tmp_path, blocks):
+    """A second class of models, in one file: finite impulse responses with random delays."""
+    settings = {**SMALL, "law": "taps", "order": None, "blocks": blocks}
+    result = identify(data[0], run=tmp_path / "run", **settings)
     folder = RunFolder(tmp_path / "run")
-    assert folder.certificate.law == {"kind": "coin", "name": "coins"}
-    assert folder.certificate.threshold == table["scores"].max()
+    assert folder.plan.law == (TapsLaw(),)
+    assert folder.certificate.law == {"kind": "taps", "taps": 5, "longest": 40}
+    assert folder.certificate.threshold == result.table["scores"][:, 0].max()
+    assert folder.model.digest == result.model.digest
+    assert folder.committee.members[0].delays.tolist() == result.model.delays.tolist()
+    assert result.scores["validation"]["fit"] == pytest.approx(folder.certificate.threshold)
     assert verify(tmp_path / "run", fresh=20)["fresh"] == 20
     outcome = audit(tmp_path / "run", sample=5, seed=1)
-    assert outcome.passed
-    assert outcome.retrained == 7, "best, worst and five others"
+    assert outcome.passed, outcome.findings
     assert folder.certificate.statement in page_of(tmp_path / "run")
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "run")])
+    assert "network" in shown.output
+    # Elsewhere its class has to be imported first, and that is what is said.
+    elsewhere = echobound("show", "run", cwd=tmp_path, code=2)
+    assert "the kind of law 'taps' is not known here: import the module that registers it first" in elsewhere.stderr
 
 
 def test_a_kernel(data, tmp_path):
@@ -368,9 +314,6 @@ def test_a_section_of_the_page(data, tmp_path, monkeypatch):
 
 def test_a_command(monkeypatch):
     import typer
-    from typer.testing import CliRunner
-
-    from echobound.cli.main import app
 
     def hello(name: str = "you") -> None:
         """Say hello."""

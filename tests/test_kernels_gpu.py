@@ -15,8 +15,7 @@ from echobound.kernels.gpu import batch as batches
 from echobound.kernels.gpu import device
 from echobound.network import LeastSquares, ReservoirLaw, broad, paper
 from echobound.network.distribution import Choice, Uniform
-from echobound.network.hyperparameters import VALUES
-from echobound.network.reservoir import draw_reservoir, symmetric
+from echobound.network.reservoir import VALUES, draw_reservoir, symmetric
 from echobound.network.spectral_norm import spectral_norm
 from echobound.scores import get_score
 

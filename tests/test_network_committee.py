@@ -76,10 +76,10 @@ def test_files_that_are_no_committee_are_refused(committee, tmp_path):
     with pytest.raises(RunError, match="missing"):
         Committee.load(path)
     committee.members[0].save(path)
-    with pytest.raises(DamagedFile, match="a committee was expected"):
+    with pytest.raises(DamagedFile, match="'committee' was expected"):
         Committee.load(path)
     committee.save(path)
-    with pytest.raises(DamagedFile, match="a model was expected"):
+    with pytest.raises(DamagedFile, match="'model' was expected"):
         EchoStateNetwork.load(path)
     header, content = committee.content()
     for changed, match in (

@@ -60,9 +60,9 @@ class FreeRunTraining(Trainer):
         def errors(point):
             reservoir, weights = changed(point)
             other = draw.with_reservoir(reservoir)
-            runs = [tools.free_run(other, weights, segment, data.padding) for segment in data.segments]
+            runs = [tools.simulate(other, [weights], one.u, one.y, one.washout, None)[0] for one in data]
             return np.concatenate(
-                [(segment.y[segment.washout :] - run).ravel() for segment, run in zip(data.segments, runs, strict=True)]
+                [(segment.y[segment.washout :] - run).ravel() for segment, run in zip(data, runs, strict=True)]
             )
 
         reservoir = dataclasses.replace(draw.reservoir, W_y=factor * draw.reservoir.W_y)
@@ -191,7 +191,7 @@ class Wrong(Trainer):
     what: object = None
 
     def train(self, draw, data, tools):
-        return self.what(draw, len(data.segments[0].u))
+        return self.what(draw, len(data[0].u))
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,15 @@ def test_tools_of_the_cpu_are_those_of_numpy(mimo_records):
     law = ReservoirLaw(order=9, input_delays=2, output_delays=1, constant=True, training_noise=0.01, padding=3)
     problem = hold_out(*mimo_records, law=law, scores=SCORES, washout=15)
     draw = problem.draw(3)
-    data, plain, compiled = problem.training_data(0, draw), PlainTools(), get_kernel("cpu").routines(draw)
+    data, plain, compiled = problem.training_data(0, draw), PlainTools(), get_kernel("cpu").tools(draw)
     slower = draw.with_reservoir(dataclasses.replace(draw.reservoir, leak=0.5 * draw.reservoir.leak))
     for one in (draw, slower):
         for ours, theirs in zip(compiled.regression(one, data), plain.regression(one, data), strict=True):
             assert np.allclose(ours, theirs, rtol=1e-9, atol=1e-11)
         [(_, readout)] = plain.least_squares(one, data, (1e-6,))
         assert np.allclose(compiled.least_squares(one, data, (1e-6,))[0][1], readout, rtol=1e-5, atol=1e-7)
-        runs = [tools.free_run(one, readout, data.segments[1], data.padding) for tools in (plain, compiled)]
+        signals = (data[1].u, data[1].y, data[1].washout)
+        runs = [tools.simulate(one, [readout], *signals, None) for tools in (plain, compiled)]
         assert np.allclose(*runs, rtol=1e-7)
 
 

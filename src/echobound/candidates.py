@@ -146,11 +146,6 @@ class Networks(Candidates):
         scores = [np.mean([score(measured, simulated) for measured, simulated in pairs]) for score in self.measures]
         return Made(model, np.array(scores), outputs)
 
-    def outputs(self, index: int) -> list[Signal]:
-        """Simulated outputs of one network on the scored samples of each fold."""
-        trial = self.kernel.trial(self.problem, index)
-        return trial.simulated(trial.pick(self.problem)[0])
-
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""
         return compare_rows(self.problem, self.kernel, row, other)

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 from echobound.campaign.engines import Engine, get_engine, require_known
 from echobound.campaign.machine import worker_count
 from echobound.errors import InputError
+from echobound.kernels import Kernel
 from echobound.plan import Plan, setting
 
 __all__ = ["Computing", "ComputingSettings", "split_settings"]
@@ -21,7 +22,7 @@ class ComputingSettings(TypedDict, total=False):
     """The fields of `Computing` as keywords of `identify`, `verify`, `renew` and `audit`."""
 
     workers: int | None
-    kernel: str
+    kernel: str | Kernel
     engine: str | Executor | Engine
     scheduler: str | None
 
@@ -35,7 +36,8 @@ class Computing:
     workers
         Networks trained at the same time; one for each core if not given.
     kernel
-        Which code: ``"cpu"``, ``"gpu"``, ``"auto"`` (the GPU where there is one) or ``"reference"``.
+        Which code: ``"cpu"``, ``"gpu"``, ``"auto"`` (the GPU where there is one), ``"reference"``, or a
+        `Kernel`.
     engine
         Where: ``"threads"``, ``"processes"``, ``"dask"``, any executor of `concurrent.futures`, or what `get_engine`
         returns.
@@ -50,7 +52,7 @@ class Computing:
     """
 
     workers: int | None = setting(None, "Networks trained at the same time; all cores if not given.")
-    kernel: str = setting("cpu", "cpu, gpu, or auto: the GPU where there is one.", option="device")
+    kernel: str | Kernel = setting("cpu", "cpu, gpu, or auto: the GPU where there is one.", option="device")
     engine: str | Executor | Engine = setting("threads", "Where they are trained: threads, processes or dask.")
     scheduler: str | None = setting(
         None, "With --engine dask: tcp://HOST:PORT of a scheduler; a cluster on this machine if not given."

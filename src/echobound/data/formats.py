@@ -71,10 +71,12 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> Table:
         return read_mat(path)  # by its name as well: version 4 of the format has no signature
     if found == "Excel":
         return _read_excel(path, sheet)
-    readers = {"Parquet": read_parquet, "NPZ": read_npz, "NPY": read_npy, "text": read_text}
-    if found not in readers:
+    if found not in READERS:
         raise DataError(f"{path.name} is {found}, which cannot be read here: {_REMEDIES[found]}")
-    return readers[found](path)
+    return READERS[found](path)
+
+
+READERS = {"Parquet": read_parquet, "NPZ": read_npz, "NPY": read_npy, "text": read_text}
 
 
 _REMEDIES = {

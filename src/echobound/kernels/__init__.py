@@ -1,5 +1,7 @@
 """Draw, train and score networks: the reference kernel in plain NumPy defines what is right, the others are fast."""
 
+from importlib import import_module
+
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Status, Trial, row_dtype
 from echobound.kernels.problem import Fold, Problem, Segment, blocks_in_turn, hold_out
@@ -19,6 +21,8 @@ __all__ = [
     "row_dtype",
 ]
 
+_KERNELS = {"cpu": "CPUKernel", "gpu": "GPUKernel", "reference": "ReferenceKernel"}  # each in a module of its name
+
 
 def get_kernel(name: str = "cpu") -> Kernel:
     """Look up a kernel by name; the fast ones are loaded on first use, and ``"auto"`` is the GPU if there is one.
@@ -28,30 +32,17 @@ def get_kernel(name: str = "cpu") -> Kernel:
     >>> get_kernel("reference").name
     'reference'
     """
-    if name == "reference":
-        from echobound.kernels.reference import ReferenceKernel
-
-        return ReferenceKernel()
-    if name == "cpu":
-        from echobound.kernels.cpu import CPUKernel
-
-        return CPUKernel()
-    if name == "gpu":
-        from echobound.kernels.gpu import GPUKernel
-
-        return GPUKernel()
     if name == "auto":
-        return get_kernel("gpu" if _has_gpu() else "cpu")
-    raise InputError(f"unknown kernel {name!r}: known are auto, cpu, gpu, reference")
+        from echobound.kernels.gpu import gpu_problem
 
-
-def _has_gpu() -> bool:
-    from echobound.kernels.gpu import gpu_problem
-
-    try:
-        return not gpu_problem()
-    except MissingExtra:
-        return False
+        try:
+            return get_kernel("cpu" if gpu_problem() else "gpu")
+        except MissingExtra:
+            return get_kernel("cpu")
+    if name not in _KERNELS:
+        raise InputError(f"unknown kernel {name!r}: known are auto, cpu, gpu, reference")
+    kernel: Kernel = getattr(import_module(f"{__name__}.{name}"), _KERNELS[name])()
+    return kernel
 
 
 def compiled_dynamics() -> Dynamics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -15,20 +15,8 @@ from numpy.typing import NDArray
 from echobound.arrays import Array, Rows, Signal, Vector
 from echobound.errors import InputError
 from echobound.kernels.problem import Problem
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import ReservoirDraw
+from echobound.network.reservoir import Hyperparameters, ReservoirDraw
 from echobound.network.training import Tools, Trained
-
-__all__ = [
-    "Kernel",
-    "Routines",
-    "Status",
-    "Trial",
-    "TrialKernel",
-    "best_alternative",
-    "row_dtype",
-    "simulate_fold",
-]
 
 
 class Status(IntEnum):
@@ -44,18 +32,8 @@ def row_dtype(scores: int) -> np.dtype[Any]:
     The setting stands in the column ``ridge``, since for least squares it is one. `seconds` is outside all promises of
     identity.
     """
-    return np.dtype(
-        [
-            ("stream", np.int64),
-            ("family", np.int64),
-            ("index", np.int64),
-            ("status", np.int64),
-            ("order", np.int64),
-            ("ridge", np.float64),
-            ("scores", np.float64, (scores,)),
-            ("seconds", np.float64),
-        ]
-    )
+    whole = [(name, np.int64) for name in ("stream", "family", "index", "status", "order")]
+    return np.dtype([*whole, ("ridge", np.float64), ("scores", np.float64, (scores,)), ("seconds", np.float64)])
 
 
 def best_alternative(problem: Problem, table: Array) -> NDArray[np.intp]:
@@ -69,21 +47,11 @@ def best_alternative(problem: Problem, table: Array) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One draw, trained and simulated on every fold, with every alternative of its training.
-
-    Parameters
-    ----------
-    draw
-        What was drawn.
-    trained
-        For each fold, what the trainer returned: the alternatives.
-    outputs
-        For each fold, the simulated outputs ``(alternative, time, output)``, in the data's own units.
-    """
+    """One draw, trained and simulated on every fold, with every alternative of its training."""
 
     draw: ReservoirDraw
-    trained: Sequence[Sequence[Trained]]
-    outputs: Sequence[Array]
+    trained: Sequence[Sequence[Trained]]  # for each fold, the alternatives that the trainer returned
+    outputs: Sequence[Array]  # for each fold (alternative, time, output), in the data's own units
 
     @property
     def hyper(self) -> Hyperparameters:
@@ -97,13 +65,9 @@ class Trial:
 
     def table(self, problem: Problem) -> Array:
         """Scores ``(alternative, score)``, each the mean over folds."""
-        scores = np.array(
-            [
-                [[score(measured, one) for score in problem.scores] for one in simulated]
-                for measured, simulated in zip(problem.measured, self.outputs, strict=True)
-            ]
-        )
-        return np.asarray(scores.mean(axis=0))
+        folds = zip(problem.measured, self.outputs, strict=True)
+        scores = [[[s(measured, one) for s in problem.scores] for one in runs] for measured, runs in folds]
+        return np.asarray(np.array(scores).mean(axis=0))
 
     def pick(self, problem: Problem) -> tuple[int, Vector]:
         """Position of the best alternative, and its scores."""
@@ -127,76 +91,61 @@ class Kernel(Protocol):
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
-        ...
 
     def trial(self, problem: Problem, index: int) -> Trial:
         """One draw with what came out of it, for the network that is kept and for users' own scores."""
-        ...
-
-
-class Routines(Tools, Protocol):
-    """The routines of a kernel for one draw: those that a trainer may use, and the simulation that is scored."""
-
-    def simulate(
-        self, trained: Sequence[Trained], u: Signal, y: Signal, washout: int, padding: int, horizon: int | None
-    ) -> Array:
-        """Scaled outputs ``(alternative, time, output)`` after the washout: free run, or predictions of a horizon."""
-        ...
 
 
 class TrialKernel(ABC):
-    """A kernel that evaluates one draw after the other; a subclass has the routines."""
+    """A kernel that evaluates one draw after the other; a subclass has the tools."""
 
     name = "base"
 
     @abstractmethod
-    def routines(self, draw: ReservoirDraw) -> Routines:
+    def tools(self, draw: ReservoirDraw) -> Tools:
         """What trains and simulates this draw."""
 
     def trial(self, problem: Problem, index: int) -> Trial:
         """Draw one network, train it on every fold, and simulate what came out."""
         draw, folds = problem.draw(index), range(len(problem.folds))
-        routines = self.routines(draw)
-        trained = [problem.law.training.train(draw, problem.training_data(fold, draw), routines) for fold in folds]
+        tools = self.tools(draw)
+        trained = [problem.law.training.train(draw, problem.training_data(fold, draw), tools) for fold in folds]
         _require_contract(problem, draw, trained)
-        outputs = [simulate_fold(problem, fold, draw, trained[fold], routines) for fold in folds]
-        return Trial(draw, trained, outputs)
+        return Trial(draw, trained, [simulate_fold(problem, fold, draw, trained[fold], tools) for fold in folds])
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
-        rows = list(self._rows(problem, indices))
+        rows = [self._row(problem, index) for index in indices]
         return np.array(rows, dtype=row_dtype(len(problem.scores)))
 
-    def _rows(self, problem: Problem, indices: Iterable[int]) -> Iterator[tuple[Any, ...]]:
-        for index in indices:
-            start = time.perf_counter()
-            trial = self.trial(problem, index)
-            best, scores = trial.pick(problem)
-            # Looked at in the outputs, not in the scores: a user's own score may be infinite for other reasons.
-            finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(best))
-            status = Status.OK if finite else Status.DIVERGED
-            yield (
-                problem.stream,
-                problem.family,
-                index,
-                status,
-                trial.hyper.order,
-                trial.settings[best],
-                scores,
-                time.perf_counter() - start,
-            )
+    def _row(self, problem: Problem, index: int) -> tuple[Any, ...]:
+        start = time.perf_counter()
+        trial = self.trial(problem, index)
+        best, scores = trial.pick(problem)
+        # Looked at in the outputs, not in the scores: a user's own score may be infinite for other reasons.
+        finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(best))
+        draw = (problem.stream, problem.family, index, Status.OK if finite else Status.DIVERGED)
+        return *draw, trial.hyper.order, trial.settings[best], scores, time.perf_counter() - start
 
 
-def simulate_fold(
-    problem: Problem, fold: int, draw: ReservoirDraw, trained: Sequence[Trained], routines: Routines
-) -> Array:
+def simulate_fold(problem: Problem, fold: int, draw: ReservoirDraw, trained: Sequence[Trained], tools: Tools) -> Array:
     """Outputs ``(alternative, time, output)`` on the scored segments of a fold, in the data's own units."""
-    data = problem.scaled(fold, draw.hyper.scaling)
-    parts = [
-        routines.simulate(trained, u, y, segment.washout, problem.law.padding, problem.horizon)
-        for segment, (u, y) in zip(problem.folds[fold].scored, data.scored, strict=True)
-    ]
-    return data.scaling.outputs_back(np.concatenate(parts, axis=1))
+    data, segments = problem.scaled(fold, draw.hyper.scaling), problem.folds[fold].scored
+
+    def run(draw: ReservoirDraw, *alternatives: Trained) -> Array:
+        readouts = [one.readout for one in alternatives]
+        parts = [
+            tools.simulate(draw, readouts, u, y, segment.washout, problem.horizon)
+            for segment, (u, y) in zip(segments, data.scored, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    if all(one.reservoir is None for one in trained):
+        outputs = run(draw, *trained)  # together, so that they share the washout
+    else:
+        draws = [draw if one.reservoir is None else draw.with_reservoir(one.reservoir) for one in trained]
+        outputs = np.concatenate([run(*one) for one in zip(draws, trained, strict=True)])
+    return data.scaling.outputs_back(outputs)
 
 
 def _require_contract(problem: Problem, draw: ReservoirDraw, trained: Sequence[Sequence[Trained]]) -> None:

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-__all__ = ["one_blas_thread"]
-
 _lock = threading.Lock()
 _inside = 0
 _limits: Any = None

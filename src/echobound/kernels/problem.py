@@ -19,8 +19,6 @@ from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import TrainingData, TrainingSegment
 from echobound.scores import Score
 
-__all__ = ["Fold", "Problem", "Segment", "block_folds", "blocks_in_turn", "hold_out", "hold_out_folds"]
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -66,30 +64,17 @@ class FoldData:
 class Problem:
     """Data, law and scores: everything `evaluate(problem, indices)` needs to turn indices into rows.
 
-    Parameters
-    ----------
-    records
-        The experiments that the folds refer to.
-    folds
-        A hold-out is one fold; the score over several is their mean.
-    law
-        What is drawn.
-    scores
-        The first one selects; the others are recorded.
-    seed, stream, family
-        Together with an index, they identify a draw.
-    horizon
-        None scores the free run; k scores the prediction k samples ahead.
+    Together with an index, `seed`, `stream` and `family` identify a draw.
     """
 
-    records: tuple[Record, ...]
-    folds: tuple[Fold, ...]
+    records: tuple[Record, ...]  # the experiments that the folds refer to
+    folds: tuple[Fold, ...]  # a hold-out is one fold; the score over several is their mean
     law: ReservoirLaw
-    scores: tuple[Score, ...]
+    scores: tuple[Score, ...]  # the first one selects; the others are recorded
     seed: int = 0
     stream: int = SEARCH
     family: int = 0
-    horizon: int | None = None
+    horizon: int | None = None  # None scores the free run; k scores the prediction k samples ahead
 
     def __post_init__(self) -> None:
         if not self.folds or not self.scores or not all(fold.training and fold.scored for fold in self.folds):
@@ -153,27 +138,21 @@ class Problem:
         return cache[fold, kind]
 
     def _scale(self, fold: Fold, kind: str) -> FoldData:
-        parts = [self.records[s.record].part(s.start, s.stop) for s in fold.training]
-        scaling = Scaling.fit(kind, parts)
-        training = _apply(scaling, (self.signals(s) for s in fold.training))
-        return FoldData(
-            scaling=scaling,
-            training=training,
-            scored=_apply(scaling, (self.signals(s) for s in fold.scored)),
-            output_spread=np.concatenate([y for _, y in training]).std(axis=0),
+        scaling = Scaling.fit(kind, [self.records[s.record].part(s.start, s.stop) for s in fold.training])
+        training, scored = (
+            tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in map(self.signals, segments))
+            for segments in (fold.training, fold.scored)
         )
+        return FoldData(scaling, training, scored, np.concatenate([y for _, y in training]).std(axis=0))
 
     def training_data(self, fold: int, draw: ReservoirDraw) -> TrainingData:
         """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
         data, segments = self.scaled(fold, draw.hyper.scaling), self.folds[fold].training
         fed = draw.fed_back([y for _, y in data.training], data.output_spread)
-        return TrainingData(
-            segments=tuple(
-                TrainingSegment(u, y, y_fed, segment.washout)
-                for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
-            ),
-            padding=self.law.padding,
-        )
+        return [
+            TrainingSegment(u, y, y_fed, segment.washout)
+            for segment, (u, y), y_fed in zip(segments, data.training, fed, strict=True)
+        ]
 
 
 def hold_out(
@@ -238,8 +217,7 @@ def blocks_in_turn(
     ([(0, 30), (60, 90)], [20, 20, 20])
     """
     records = as_records(training, "training")
-    folds = block_folds(records, blocks, washout)
-    return Problem(records, folds, law, tuple(scores), seed=seed, horizon=horizon)
+    return Problem(records, block_folds(records, blocks, washout), law, tuple(scores), seed=seed, horizon=horizon)
 
 
 def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[Fold, ...]:
@@ -253,31 +231,19 @@ def block_folds(records: Sequence[Record], blocks: int, washout: int) -> tuple[F
         if len(records) >= blocks:
             scored = [(i, 0, len(record)) for i, record in enumerate(records) if i % blocks == block]
         else:
-            scored = [(i, *_part(len(record), block, blocks)) for i, record in enumerate(records)]
+            scored = [(i, len(r) * block // blocks, len(r) * (block + 1) // blocks) for i, r in enumerate(records)]
         left = set(range(len(records))) - {i for i, _, _ in scored}
         pieces = [(i, 0, len(records[i])) for i in left]
         pieces += [piece for i, a, b in scored for piece in ((i, 0, a), (i, b, len(records[i])))]
         parts = [records[i].part(a, b, name=f"block {block + 1} of {records[i].name}") for i, a, b in scored]
         require_varying_outputs(parts, washout, f"block-{block + 1}")
-        folds.append(
-            Fold(
-                # Sorted, since sums over segments run in this order and must be the same everywhere.
-                training=tuple(Segment(i, a, b, washout) for i, a, b in sorted(pieces) if b - a > washout),
-                scored=tuple(Segment(i, a, b, washout) for i, a, b in scored),
-            )
-        )
+        # Sorted, since sums over segments run in this order and must be the same everywhere.
+        trained = tuple(Segment(*piece, washout) for piece in sorted(pieces) if piece[2] - piece[1] > washout)
+        folds.append(Fold(trained, tuple(Segment(*piece, washout) for piece in scored)))
     return tuple(folds)
-
-
-def _part(length: int, number: int, parts: int) -> tuple[int, int]:
-    return length * number // parts, length * (number + 1) // parts
 
 
 def _require_whole_numbers(**values: int | None) -> None:
     for name, value in values.items():
         if value is not None and not isinstance(value, int | np.integer):
             raise InputError(f"{name} must be a whole number, got {value!r}")
-
-
-def _apply(scaling: Scaling, signals: Iterable[tuple[Signal, Signal]]) -> tuple[tuple[Signal, Signal], ...]:
-    return tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in signals)

@@ -14,15 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
-from echobound.arrays import Array, Matrix, Vector
-from echobound.kernels.base import Kernel, Trial, best_alternative, simulate_fold
+from echobound.arrays import Array, Vector
+from echobound.kernels.base import Kernel, Trial, simulate_fold
 from echobound.kernels.problem import Problem
-from echobound.kernels.reference import PlainRoutines
-from echobound.network.readout import least_squares, ridge_solution
+from echobound.network.readout import Readouts, least_squares, ridge_solution
 from echobound.network.reservoir import ReservoirDraw
-from echobound.network.training import Trained, TrainingData
-
-__all__ = ["TOLERANCE", "Agreement", "compare_rows", "moves", "readout_moves", "relative"]
+from echobound.network.training import PlainTools, Trained, TrainingData
 
 TOLERANCE = 1e-9
 READOUT, WEIGHT = 1e-12, 1e-14  # relative changes that imitate rounding
@@ -50,19 +47,6 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
 
     If two alternatives (ridges) are practically equal, rounding may decide which one is kept: rows that differ in it
     are then sensitive too.
-
-    Examples
-    --------
-    >>> from echobound import Record, paper
-    >>> from echobound.kernels import get_kernel, hold_out
-    >>> from echobound.scores import get_score
-    >>> k = np.arange(300.0)
-    >>> record = Record(u=np.sin(0.1 * k) ** 3, y=np.sin(0.1 * (k - 2)) ** 2)
-    >>> problem = hold_out(record, record, law=paper(5), scores=[get_score("fit")])
-    >>> kernel = get_kernel("reference")
-    >>> one, two = kernel.evaluate(problem, [7, 8])
-    >>> compare_rows(problem, kernel, one, one), compare_rows(problem, kernel, one, two)
-    ('same', 'different')
     """
     if any(row[name] != other[name] for name in ("stream", "family", "index", "order")):
         return "different"
@@ -118,17 +102,16 @@ def readout_moves(problem: Problem, kernel: Kernel, index: int, tries: int = TRI
 def _imitated(problem: Problem, trial: Trial, number: int) -> Vector:
     """Scores of a draw with rounding imitated: odd numbers change the readout, even ones what it is trained from."""
     signs, draw = np.random.default_rng(number), trial.draw  # seeded, so that an audit can be repeated
-    table = []
+    folds = []
     for fold, trained in enumerate(trial.trained):
         if number % 2:
-            changed = [w * (1 + READOUT * _signs(signs, w.shape)) for w in (one.readout for one in trained)]
+            changed = [one.readout * (1 + READOUT * _signs(signs, one.readout.shape)) for one in trained]
             moved = [dataclasses.replace(one, readout=w) for one, w in zip(trained, changed, strict=True)]
         else:
             moved = [*_retrained(problem, fold, draw, signs)]
-        outputs = simulate_fold(problem, fold, draw, moved, PlainRoutines(draw))
-        table.append([[score(problem.measured[fold], o) for score in problem.scores] for o in outputs])
-    scores = np.mean(table, axis=0)
-    return np.asarray(scores[int(best_alternative(problem, scores))])
+        folds.append((moved, simulate_fold(problem, fold, draw, moved, PlainTools())))
+    _, scores = Trial(draw, *zip(*folds, strict=True)).pick(problem)
+    return scores
 
 
 def _retrained(problem: Problem, fold: int, draw: ReservoirDraw, signs: Generator) -> list[Trained]:
@@ -140,19 +123,16 @@ def _retrained(problem: Problem, fold: int, draw: ReservoirDraw, signs: Generato
     arrays = {name: getattr(draw.reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
     moved = {name: a * (1 + WEIGHT * _signs(signs, a.shape)) for name, a in arrays.items()}
     other = draw.with_reservoir(dataclasses.replace(draw.reservoir, **moved))
-    return [*problem.law.training.train(other, problem.training_data(fold, draw), _RoundedRoutines(other, signs))]
+    return [*problem.law.training.train(other, problem.training_data(fold, draw), _RoundedTools(signs))]
 
 
-class _RoundedRoutines(PlainRoutines):
+class _RoundedTools(PlainTools):
     """Least squares as another kernel would round it."""
 
-    def __init__(self, draw: ReservoirDraw, signs: Generator) -> None:
-        super().__init__(draw)
+    def __init__(self, signs: Generator) -> None:
         self.signs = signs
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """As `PlainTools.least_squares`, with the last bits of the Gram matrix changed, or of Phi without one."""
         phi, y = self.regression(draw, data)
         gram = phi.T @ phi

@@ -10,27 +10,13 @@ from echobound.arrays import Signal
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel
 from echobound.kernels.problem import Fold, Problem, Segment
-from echobound.network.model import EchoStateNetwork
-
-__all__ = ["final_fit", "train_network"]
+from echobound.network.model import CHANNELS, EchoStateNetwork
 
 
 def final_fit(problem: Problem, alternative: int) -> Problem:
     """The problem whose single trained network is the model, once an alternative of the training was chosen.
 
     For a hold-out it is trained on the same data, for blocks in turn on all of them.
-
-    Examples
-    --------
-    >>> from echobound.data import Record
-    >>> from echobound.kernels import blocks_in_turn
-    >>> from echobound.network import broad
-    >>> from echobound.scores import get_score
-    >>> record = Record(u=np.sin(np.arange(90.0)), y=np.cos(np.arange(90.0)))
-    >>> problem = blocks_in_turn(record, 3, law=broad(10), scores=[get_score("fit")], washout=10)
-    >>> final = final_fit(problem, 2)
-    >>> final.folds[0].training, final.law.training
-    ((Segment(record=0, start=0, stop=90, washout=10),), LeastSquares(ridges=(1e-06,)))
     """
     law = replace(problem.law, training=problem.law.training.chosen(alternative))
     if len(problem.folds) == 1:
@@ -66,18 +52,11 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
         scaling=problem.scaled(0, trial.hyper.scaling).scaling,
         washout=segments[0].washout,
         padding=law.padding,
-        sampling_time=first.sampling_time,
-        input_names=first.input_names,
-        output_names=first.output_names,
-        input_units=first.input_units,
-        output_units=first.output_units,
+        **{name: getattr(first, name) for name in CHANNELS},
         training_mean=np.concatenate([problem.signals(segment)[1] for segment in segments]).mean(axis=0),
         origin={
             "law": law.to_dict(),
-            "seed": problem.seed,
-            "stream": problem.stream,
-            "family": problem.family,
-            "index": index,
+            **{name: getattr(trial.draw, name) for name in ("seed", "stream", "family", "index")},
             "ridge": float(trained.setting),
         },
     )

@@ -25,8 +25,6 @@ from echobound.network.model import EchoStateNetwork
 from echobound.network.recursive import RecursiveLeastSquares
 from echobound.network.training import LeastSquares
 
-__all__ = ["Adaptation"]
-
 WINDOW = 64
 """Samples whose mean prediction error is judged together."""
 
@@ -42,6 +40,7 @@ class Adaptation:
 
     It starts from the data the network was trained on. So before the first new sample its readout is the network's own
     (as trained without training noise), and with forgetting = 1 it is always that of least squares on all the data.
+    `samples` counts the new samples; `changes` lists after how many of them the plant was seen to have changed.
 
     Parameters
     ----------
@@ -56,13 +55,6 @@ class Adaptation:
     kept
         When the plant has changed, all samples before count as so many at most; ``math.inf`` for plain forgetting,
         which ignores the alarm.
-
-    Attributes
-    ----------
-    samples
-        New samples learnt so far.
-    changes
-        After how many of them the plant was seen to have changed.
 
     Examples
     --------
@@ -79,11 +71,7 @@ class Adaptation:
     """
 
     def __init__(
-        self,
-        model: EchoStateNetwork,
-        training: Record | Iterable[Record],
-        forgetting: float = 1.0,
-        kept: float = 60.0,
+        self, model: EchoStateNetwork, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
     ) -> None:
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
@@ -133,12 +121,9 @@ class Adaptation:
         self._position = 0
 
     def update(self, u: ArrayLike, y: ArrayLike) -> None:
-        """Take the next samples of a record, one or many: inputs and measured outputs in their own units.
+        """Take the next inputs and measured outputs of a record, in their own units.
 
-        Parameters
-        ----------
-        u, y
-            One sample ``(channel,)``, or several ``(time, channel)``.
+        They are one sample ``(channel,)``, or several ``(time, channel)``.
         """
         phi, y = self._rows(u, y)
         if self._solver.forgetting == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,7 @@ from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.model import EchoStateNetwork, Simulation
-
-__all__ = ["Committee", "median_of"]
+from echobound.network.model import CHANNELS, EchoStateNetwork, Simulation
 
 FORMAT = 1
 
@@ -30,11 +28,6 @@ class Committee:
     One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a
     search is about single networks and says nothing about a committee.
 
-    Parameters
-    ----------
-    members
-        Networks of the same channels and sampling time, the best first.
-
     Examples
     --------
     >>> from echobound import identify, ph_experiment
@@ -44,44 +37,22 @@ class Committee:
     (10, (300, 1), 100)
     """
 
-    members: tuple[EchoStateNetwork, ...]
+    members: tuple[EchoStateNetwork, ...]  # the best first
+    # The same for all members.
+    sampling_time: float = field(init=False, repr=False)
+    input_names: tuple[str, ...] = field(init=False, repr=False)
+    output_names: tuple[str, ...] = field(init=False, repr=False)
+    input_units: tuple[str, ...] = field(init=False, repr=False)
+    output_units: tuple[str, ...] = field(init=False, repr=False)
+    washout: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.members:
             raise InputError("a committee needs at least one network, got none: give some members")
-        for name in ("sampling_time", "input_names", "output_names", "input_units", "output_units", "washout"):
+        for name in (*CHANNELS, "washout"):
             if len({getattr(member, name) for member in self.members}) > 1:
                 raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
-
-    @property
-    def washout(self) -> int:
-        """Samples during which the measured output is fed back before a free run starts."""
-        return self.members[0].washout
-
-    @property
-    def sampling_time(self) -> float:
-        """Seconds between samples."""
-        return self.members[0].sampling_time
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.members[0].input_names
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        return self.members[0].output_names
-
-    @property
-    def input_units(self) -> tuple[str, ...]:
-        """Units of the inputs."""
-        return self.members[0].input_units
-
-    @property
-    def output_units(self) -> tuple[str, ...]:
-        """Units of the outputs."""
-        return self.members[0].output_units
+            object.__setattr__(self, name, getattr(self.members[0], name))
 
     def simulate(
         self,
@@ -92,9 +63,7 @@ class Committee:
         dynamics: Dynamics = plain_dynamics,
     ) -> Simulation:
         """Simulate in free run, as `EchoStateNetwork.simulate`."""
-        return self._median(
-            lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics),
-        )
+        return self._median(lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics))
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
@@ -123,8 +92,11 @@ class Committee:
         write_npz(Path(path), *self.content())
 
     @classmethod
-    def load(cls, path: str | Path) -> Committee:
-        """Load a committee; nothing in the file is run, and a damaged or changed file is refused."""
+    def load(cls, path: str | Path, member: Callable[..., Any] = EchoStateNetwork.from_content) -> Committee:
+        """Load a committee; nothing in the file is run, and a damaged or changed file is refused.
+
+        Members of another class are made from their content by `member`.
+        """
         path = Path(path)
         header, arrays = read_npz(path, kind="committee")
         if header.get("format") != FORMAT:
@@ -133,7 +105,7 @@ class Committee:
         try:
             for i, one in enumerate(header["members"]):
                 own = {name.removeprefix(f"{i}."): a for name, a in arrays.items() if name.startswith(f"{i}.")}
-                members.append(EchoStateNetwork.from_content(one, own, path))
+                members.append(member(one, own, path))
             return cls(tuple(members))
         except (KeyError, TypeError, AttributeError, InputError) as error:
             raise DamagedFile(path, "header", f"not a complete committee, {error}") from None

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 from echobound.errors import InputError
 
-__all__ = ["Choice", "Constant", "Distribution", "LogUniform", "Uniform", "Value"]
-
 Constant: TypeAlias = float | int | bool | str
 
 
@@ -123,13 +121,7 @@ def depth(value: Value) -> int:
 
 
 def to_json(value: Value) -> Any:
-    """The value as JSON: a constant as itself, a distribution as a one-key object.
-
-    Examples
-    --------
-    >>> to_json(Choice((0, Uniform(1, 2))))
-    {'choice': [0, {'uniform': [1, 2]}], 'weights': [1.0, 1.0]}
-    """
+    """The value as JSON: a constant as itself, a distribution as a one-key object."""
     if isinstance(value, Uniform):
         return {"uniform": [value.low, value.high]}
     if isinstance(value, LogUniform):
@@ -140,13 +132,7 @@ def to_json(value: Value) -> Any:
 
 
 def from_json(value: Any) -> Value:
-    """Inverse of `to_json`; raises `InputError` for anything else.
-
-    Examples
-    --------
-    >>> from_json({"loguniform": [0.1, 1.0]})
-    LogUniform(low=0.1, high=1.0)
-    """
+    """Inverse of `to_json`; raises `InputError` for anything else."""
     if isinstance(value, str | int | float):
         return value
     try:

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Matrix, Signal
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import Reservoir
-
-__all__ = ["Dynamics", "features", "free_run", "predictions", "teacher_states"]
+from echobound.network.reservoir import Hyperparameters, Reservoir
 
 PIECE = 1024  # samples whose drive W_u u + b is held in memory at once
 
@@ -25,24 +22,14 @@ class Dynamics(Protocol):
     """A module that can run a network: this one, or its counterpart in compiled code."""
 
     def free_run(
-        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0, /
+        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int, /
     ) -> Signal:
         """As `free_run` below."""
-        ...
 
     def predictions(
-        self,
-        reservoir: Reservoir,
-        readout: Matrix,
-        u: Signal,
-        y: Signal,
-        washout: int,
-        horizon: int,
-        padding: int = 0,
-        /,
+        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int, /
     ) -> Signal:
         """As `predictions` below."""
-        ...
 
 
 def teacher_states(reservoir: Reservoir, u: Signal, y: Signal, padding: int = 0) -> Matrix:

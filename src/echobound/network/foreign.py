@@ -9,11 +9,8 @@ import numpy as np
 from echobound.arrays import Columns, Matrix
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
-from echobound.network.hyperparameters import Hyperparameters
 from echobound.network.model import EchoStateNetwork
-from echobound.network.reservoir import Reservoir
-
-__all__ = ["from_reservoirpy"]
+from echobound.network.reservoir import Hyperparameters, Reservoir
 
 
 def from_reservoirpy(
@@ -56,10 +53,9 @@ def from_reservoirpy(
     edges = {(parent, delay, child) for parent, delay, child in model.edges}
     feedback = (readout, 1, reservoir) in edges
     sources = [parent for parent, delay, _ in edges if parent not in (reservoir, readout) and delay == 0]
+    inlets = [source for source in sources if type(source).__name__ == "Input"]
     known = {(reservoir, 0, readout), (readout, 1, reservoir)}
-    known |= {
-        (source, 0, node) for source in sources for node in (reservoir, readout) if type(source).__name__ == "Input"
-    }
+    known |= {(source, 0, node) for source in inlets for node in (reservoir, readout)}
     # Taps for looking at the states do not change the outputs.
     known |= {(reservoir, 0, child) for _, _, child in edges if type(child).__name__ == "Output"}
     if (reservoir, 0, readout) not in edges or not edges <= known or len(set(sources)) > 1:
@@ -79,10 +75,13 @@ def from_reservoirpy(
     direct = len(parents) > 1
     state_first = next(iter(parents.values())) is reservoir
     weights = W_out if state_first or not direct else np.concatenate([W_out[inputs:], W_out[:inputs]])
-    constant = np.broadcast_to(np.asarray(readout.bias, dtype=np.float64).reshape(-1), (outputs,))
+    if scaling is None:
+        scaling = Scaling("none", np.zeros(inputs), np.ones(inputs), np.zeros(outputs), np.ones(outputs))
     columns, values = _slots(W)
-    bias = np.broadcast_to(np.asarray(reservoir.bias, dtype=np.float64).reshape(-1), (n,)).copy()
-    leak = np.broadcast_to(np.asarray(reservoir.lr, dtype=np.float64).reshape(-1), (n,)).copy()
+    constant, bias, leak = (
+        np.broadcast_to(np.asarray(given, dtype=np.float64).reshape(-1), (size,)).copy()
+        for given, size in ((readout.bias, outputs), (reservoir.bias, n), (reservoir.lr, n))
+    )
     hyper = Hyperparameters(
         order=n,
         norm=float(np.linalg.norm(W, 2)),
@@ -96,20 +95,14 @@ def from_reservoirpy(
         output_delays=0,
         constant=True,
         training_noise=0.0,
-        scaling="none" if scaling is None else scaling.kind,
+        scaling=scaling.kind,
     )
+    W_u = np.ascontiguousarray(W_in[:, :inputs])
+    W_y = np.ascontiguousarray(W_in[:, inputs:]) if feedback else np.zeros((n, outputs))
     return EchoStateNetwork(
-        reservoir=Reservoir(
-            hyper=hyper,
-            columns=columns,
-            values=values,
-            W_u=np.ascontiguousarray(W_in[:, :inputs]),
-            W_y=np.ascontiguousarray(W_in[:, inputs:]) if feedback else np.zeros((n, outputs)),
-            bias=bias,
-            leak=leak,
-        ),
+        reservoir=Reservoir(hyper, columns, values, W_u, W_y, bias, leak),
         readout=np.concatenate([weights, constant[None]]).T.copy(),
-        scaling=_unscaled(inputs, outputs) if scaling is None else scaling,
+        scaling=scaling,
         washout=washout,
         padding=0,
         sampling_time=sampling_time,
@@ -117,7 +110,7 @@ def from_reservoirpy(
         output_names=tuple(output_names) or tuple(f"y{i}" for i in range(1, outputs + 1)),
         input_units=("",) * inputs,
         output_units=("",) * outputs,
-        training_mean=np.zeros(outputs) if scaling is None else scaling.outputs_back(np.zeros(outputs)),
+        training_mean=scaling.outputs_back(np.zeros(outputs)),
         origin={"imported from": "reservoirpy"},
         late_readout=True,
     )
@@ -149,7 +142,3 @@ def _slots(W: Matrix) -> tuple[Columns, Matrix]:
     for i, found in enumerate(rows):
         columns[: len(found), i], values[: len(found), i] = found, W[i, found]
     return columns, values
-
-
-def _unscaled(inputs: int, outputs: int) -> Scaling:
-    return Scaling("none", np.zeros(inputs), np.ones(inputs), np.zeros(outputs), np.ones(outputs))

@@ -12,33 +12,10 @@ from echobound.arrays import Words
 from echobound.data.scaling import SCALINGS
 from echobound.draws import unit, words
 from echobound.errors import InputError
-from echobound.network.distribution import (
-    Choice,
-    Distribution,
-    LogUniform,
-    Uniform,
-    Value,
-    depth,
-    extremes,
-    from_json,
-    to_json,
-    value_at,
-)
-from echobound.network.hyperparameters import HYPER, Hyperparameters, readout_columns
+from echobound.network import distribution
+from echobound.network.distribution import Choice, Distribution, LogUniform, Uniform, Value, extremes, value_at
+from echobound.network.reservoir import HYPER, Hyperparameters, readout_columns
 from echobound.network.training import LeastSquares, Trainer, get_trainer
-
-__all__ = [
-    "LONG",
-    "Pattern",
-    "ReservoirLaw",
-    "broad",
-    "family_names",
-    "get_law",
-    "get_laws",
-    "paper",
-]
-
-Pattern = Literal["diagonals", "random"]
 
 LONG = 20_000
 """Records of so many samples are long: they can spare a part for validation, and support larger networks."""
@@ -102,7 +79,7 @@ class ReservoirLaw:
     training_noise: Value = 0.0
     scaling: Value = "minmax"
     nonzeros: int = 10
-    pattern: Pattern = "diagonals"
+    pattern: Literal["diagonals", "random"] = "diagonals"
     padding: int = 0
     training: Trainer = LeastSquares()  # noqa: RUF009 (it is immutable)
     name: str = "custom"
@@ -119,7 +96,7 @@ class ReservoirLaw:
             if isinstance(value, float) and not value.is_integer():
                 raise InputError(f"{name} must be a whole number, got {value}")
         for name in (f.name for f in _DRAWN):
-            if depth(getattr(self, name)) > 4:
+            if distribution.depth(getattr(self, name)) > 4:
                 raise InputError(
                     f"{name} nests choices more than three deep, but a draw has four words for it: nest fewer"
                 )
@@ -141,11 +118,8 @@ class ReservoirLaw:
         field leaves the others as they were.
         """
         units = unit(words(key, HYPER, 4 * len(_DRAWN))).reshape(-1, 4).tolist()
-        drawn = {
-            field.name: _CASTS[str(field.type)](value_at(getattr(self, field.name), units[position]))
-            for position, field in enumerate(_DRAWN)
-        }
-        return Hyperparameters(**drawn)
+        drawn = (value_at(getattr(self, field.name), own) for field, own in zip(_DRAWN, units, strict=True))
+        return Hyperparameters(*(cast(value) for cast, value in zip(_CASTS, drawn, strict=True)))
 
     def draw_all(self, keys: Words) -> list[Hyperparameters]:
         """Draw the hyper-parameters of many networks; only once if the law leaves none of them to chance."""
@@ -165,7 +139,7 @@ class ReservoirLaw:
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: v.to_dict() if isinstance(v, Trainer) else to_json(v) for name, v in values.items()}
+        return {name: v.to_dict() if isinstance(v, Trainer) else distribution.to_json(v) for name, v in values.items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ReservoirLaw:
@@ -173,13 +147,14 @@ class ReservoirLaw:
         known = {field.name for field in fields(cls)}
         if set(content) != known:
             raise InputError(f"a law has the fields {', '.join(sorted(known))}, got {', '.join(sorted(content))}")
-        values: dict[str, Any] = {name: from_json(v) for name, v in content.items() if name != "training"}
+        values: dict[str, Any] = {name: distribution.from_json(v) for name, v in content.items() if name != "training"}
         return cls(**values, training=Trainer.from_dict(content["training"]))
 
 
 _DRAWN = fields(Hyperparameters)
 # An order drawn from a continuous distribution is rounded to the nearest integer.
-_CASTS: dict[str, Any] = {"int": lambda value: math.floor(float(value) + 0.5), "float": float, "bool": bool, "str": str}
+_CASTERS = {"int": lambda value: math.floor(float(value) + 0.5), "float": float, "bool": bool, "str": str}
+_CASTS: list[Any] = [_CASTERS[str(field.type)] for field in _DRAWN]
 _RANGES = (
     ("order", 1, 2**31, "an integer of at least 1"),
     ("norm", 1e-12, math.nextafter(1.0, 0.0), "above 0 and below 1, so that the reservoir forgets its initial state"),

@@ -19,34 +19,22 @@ from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import Reservoir
+from echobound.network.reservoir import Hyperparameters, Reservoir
 from echobound.network.stability import Stability, stability
 
-__all__ = ["EchoStateNetwork", "Simulation"]
-
 FORMAT = 1
-PLAIN = ("washout", "padding", "sampling_time", "input_names", "output_names", "input_units", "output_units")
+CHANNELS = ("sampling_time", "input_names", "output_names", "input_units", "output_units")  # as in a record
+PLAIN = ("washout", "padding", *CHANNELS)
 ARRAYS = ("columns", "values", "W_u", "W_y", "bias", "leak")
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A simulated or predicted output and how it was started.
+    """A simulated or predicted output and how it was started."""
 
-    Parameters
-    ----------
-    y
-        Outputs ``(time, channel)`` in the data's own units, for samples `first`, `first` + 1, ...
-    first
-        Sample of the input to which the first row belongs.
-    start
-        How the simulation was started, in words.
-    """
-
-    y: Signal
-    first: int
-    start: str
+    y: Signal  # in the data's own units
+    first: int  # the sample of the input to which the first row of `y` belongs
+    start: str  # how the simulation was started, in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +122,6 @@ class EchoStateNetwork:
             How many of a record's outputs are used; the model's own washout if not given.
         dynamics
             What runs the state equation: plain NumPy, or `kernels.compiled_dynamics` for long records.
-
-        Returns
-        -------
-        Simulation
-            The outputs after the teacher-forced samples, and how the run was started.
         """
         u = self._inputs(inputs)
         if initial is None and isinstance(inputs, Record):
@@ -229,16 +212,13 @@ class EchoStateNetwork:
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         try:
-            hyper = Hyperparameters(**header["hyper"])
-            reservoir = Reservoir(hyper, **{name: arrays[name] for name in ARRAYS})
             plain: dict[str, Any] = {k: tuple(header[k]) if isinstance(header[k], list) else header[k] for k in PLAIN}
+            scaled = {k.removeprefix("scaling."): v for k, v in arrays.items() if k.startswith("scaling.")}
             model = cls(
                 **plain,
-                reservoir=reservoir,
+                reservoir=Reservoir(Hyperparameters(**header["hyper"]), **{name: arrays[name] for name in ARRAYS}),
                 readout=arrays["readout"],
-                scaling=Scaling.from_arrays(
-                    header["scaling"], {k[8:]: v for k, v in arrays.items() if k.startswith("scaling.")}
-                ),
+                scaling=Scaling.from_arrays(header["scaling"], scaled),
                 training_mean=arrays["training_mean"],
                 origin=header["origin"],
                 late_readout=bool(header.get("late_readout", False)),
@@ -252,15 +232,8 @@ class EchoStateNetwork:
         # A file may be damaged in a way that still parses, and compiled code would read beyond an array that is short.
         n, inputs, outputs = self.order, len(self.input_names), len(self.output_names)
         slots = len(self.reservoir.columns)
-        expected = {
-            "columns": (slots, n),
-            "values": (slots, n),
-            "W_u": (n, inputs),
-            "W_y": (n, outputs),
-            "bias": (n,),
-            "leak": (n,),
-        }
-        for name, shape in expected.items():
+        shapes = ((slots, n), (slots, n), (n, inputs), (n, outputs), (n,), (n,))
+        for name, shape in zip(ARRAYS, shapes, strict=True):
             if getattr(self.reservoir, name).shape != shape:
                 raise DamagedFile(path, f"array {name}", f"shape {shape} was expected")
         if self.readout.shape != (outputs, self.reservoir.hyper.columns(inputs, outputs)):

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from echobound.arrays import Matrix
 
-__all__ = ["least_squares", "minimum_norm", "ridge_solution"]
+Readouts: TypeAlias = list[tuple[float, Matrix]]
+"""For each ridge, the one that was used and the readout ``(output, column)``."""
 
 
 def ridge_solution(gram: Matrix, moment: Matrix, ridge: float) -> Matrix | None:
-    """Solve (G + ridge trace(G)/p I) W' = M by Cholesky; None if the matrix is not positive definite.
-
-    Examples
-    --------
-    >>> ridge_solution(np.eye(2), np.array([[1.0], [2.0]]), ridge=1.0).round(12).tolist()
-    [[0.5, 1.0]]
-    >>> ridge_solution(np.zeros((2, 2)), np.zeros((2, 1)), ridge=1e-8) is None
-    True
-    """
+    """Solve (G + ridge trace(G)/p I) W' = M by Cholesky; None if the matrix is not positive definite."""
     from scipy.linalg import cho_solve, cholesky
 
     p = len(gram)
@@ -48,15 +43,8 @@ def minimum_norm(triangle: Matrix, outputs: int) -> Matrix:
     return np.asarray(weights.T)
 
 
-def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> list[tuple[float, Matrix]]:
-    """Readouts for each ridge, with the ridge that was used: 0 if Cholesky failed and the minimum norm stands in.
-
-    Examples
-    --------
-    >>> [(ridge, weights)] = least_squares(np.eye(3), np.ones((3, 1)), ridges=(0.0,))
-    >>> ridge, weights.round(12).tolist()
-    (0.0, [[1.0, 1.0, 1.0]])
-    """
+def least_squares(phi: Matrix, y: Matrix, ridges: tuple[float, ...]) -> Readouts:
+    """Readouts for each ridge, with the ridge that was used: 0 if Cholesky failed and the minimum norm stands in."""
     gram, moment = phi.T @ phi, phi.T @ y
     results = []
     for ridge in ridges:

@@ -17,20 +17,14 @@ from echobound.arrays import Matrix
 from echobound.errors import InputError
 from echobound.network.readout import minimum_norm
 
-__all__ = ["RecursiveLeastSquares"]
-
 TOGETHER = 64  # rows that are merged at once: one by one takes ten times as long
 
 
 class RecursiveLeastSquares:
     """Recursive least squares with exponential forgetting, in square-root form.
 
-    Parameters
-    ----------
-    columns, outputs
-        Columns of phi and of y.
-    forgetting
-        Weight of the past at each new row, above 0 and at most 1; the memory is 1 / (1 - forgetting) rows long.
+    `forgetting` is the weight of the past at each new row, above 0 and at most 1; the memory is 1 / (1 - forgetting)
+    rows long.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reservoir: one drawn state equation; ReservoirDraw: everything that the random words of one draw decide."""
+"""One draw: its hyper-parameters, its state equation (Reservoir), and all its random words decide (ReservoirDraw)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,46 @@ import numpy as np
 
 from echobound.arrays import Columns, Matrix, Signal, Vector, Words
 from echobound.draws import draw_key, unit, words
-from echobound.network.hyperparameters import BIAS, COLUMNS, FEEDBACK, INPUT, LEAK, NOISE, VALUES, Hyperparameters
 from echobound.network.spectral_norm import spectral_norm
 
 if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
     from echobound.network.law import ReservoirLaw
 
-__all__ = ["Reservoir", "ReservoirDraw", "draw_reservoir", "leak_rates"]
+# Regions of a draw's words (see echobound.draws), one for each thing that is drawn. They are part of contract 1:
+# another numbering would give other networks.
+HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """The numbers of one draw: those that `ReservoirLaw` leaves to chance, and those that it fixes."""
+
+    order: int
+    norm: float
+    input_scale: float
+    feedback_scale: float
+    bias_scale: float
+    leak: float
+    leak_spread: float
+    input_delays: int
+    present_input: bool
+    output_delays: int
+    constant: bool
+    training_noise: float
+    scaling: str
+
+    def columns(self, inputs: int, outputs: int) -> int:
+        """Number of columns of the least-squares problem."""
+        return readout_columns(
+            self.order, self.input_delays, self.present_input, self.output_delays, self.constant, inputs, outputs
+        )
+
+
+def readout_columns(
+    order: int, input_delays: int, present_input: int, output_delays: int, constant: int, inputs: int, outputs: int
+) -> int:
+    """Columns that the readout is applied to: x(k), u(k-1) .. u(k-d), u(k), y(k-1) .. y(k-m), 1, in this order."""
+    return order + (input_delays + present_input) * inputs + output_delays * outputs + constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +136,10 @@ class ReservoirDraw:
         columns = _columns(self.law, key, n, slots)
         values = symmetric(key, VALUES, (slots, n))
         values *= hyper.norm / spectral_norm(columns, values)  # scaled last: before that, bits are equal everywhere
-        return Reservoir(
-            hyper=hyper,
-            columns=columns,
-            values=values,
-            W_u=hyper.input_scale * symmetric(key, INPUT, (n, self.inputs)),
-            W_y=hyper.feedback_scale * symmetric(key, FEEDBACK, (n, self.outputs)),
-            bias=hyper.bias_scale * symmetric(key, BIAS, (n,)),
-            leak=leak_rates(key, hyper),
-        )
+        W_u = hyper.input_scale * symmetric(key, INPUT, (n, self.inputs))
+        W_y = hyper.feedback_scale * symmetric(key, FEEDBACK, (n, self.outputs))
+        bias = hyper.bias_scale * symmetric(key, BIAS, (n,))
+        return Reservoir(hyper, columns, values, W_u, W_y, bias, leak_rates(key, hyper))
 
     def with_reservoir(self, reservoir: Reservoir) -> ReservoirDraw:
         """The same draw with another state equation, for a trainer that changes it."""
@@ -137,14 +165,7 @@ class ReservoirDraw:
 def draw_reservoir(
     law: ReservoirLaw, inputs: int, outputs: int, seed: int, stream: int = 0, family: int = 0, index: int = 0
 ) -> Reservoir:
-    """The reservoir of draw (seed, stream, family, index) of a law.
-
-    Examples
-    --------
-    >>> from echobound.network.law import paper
-    >>> draw_reservoir(paper(order=20), 1, 1, seed=0, index=3).W_u.shape
-    (20, 1)
-    """
+    """The reservoir of draw (seed, stream, family, index) of a law."""
     return ReservoirDraw(law, inputs, outputs, seed, stream, family, index).reservoir
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
-
-from numpy.typing import ArrayLike, NDArray
+from typing import Protocol
 
 from echobound.arrays import Signal
 from echobound.data.record import Record
@@ -14,71 +11,23 @@ from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
 from echobound.network.model import Simulation
 
-__all__ = ["Model", "respond"]
-
 
 class Model(Protocol):
-    """A model that came out of an identification: a network, a committee, or whatever behaves like one."""
+    """What can be scored and compared: a network, a committee, or whatever behaves like one."""
 
     @property
     def washout(self) -> int:
         """Samples during which the measured output is fed back before a free run starts."""
-        ...
-
-    @property
-    def sampling_time(self) -> float:
-        """Seconds between samples."""
-        ...
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        ...
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        ...
-
-    @property
-    def input_units(self) -> tuple[str, ...]:
-        """Units of the inputs."""
-        ...
-
-    @property
-    def output_units(self) -> tuple[str, ...]:
-        """Units of the outputs."""
-        ...
 
     def simulate(
-        self,
-        inputs: Record | ArrayLike,
-        *,
-        initial: ArrayLike | None = None,
-        washout: int | None = None,
-        dynamics: Dynamics = plain_dynamics,
+        self, inputs: Record, *, washout: int | None = None, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
         """Simulate in free run, as `EchoStateNetwork.simulate`."""
-        ...
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
         """Predict `horizon` samples ahead, as `EchoStateNetwork.predict`."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything in the model."""
-        ...
-
-    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Header and arrays of the file that `save` writes."""
-        ...
-
-    def save(self, path: str | Path) -> None:
-        """Save the model; loading gives back the same bits."""
-        ...
 
 
 def respond(

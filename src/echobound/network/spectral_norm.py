@@ -11,12 +11,8 @@ import numpy as np
 
 from echobound.arrays import Columns, Matrix
 
-__all__ = ["CHECK_EVERY", "CONVERGED", "spectral_norm"]
-
-CHECK_EVERY = 8
-"""Steps between two looks at the largest singular value."""
-CONVERGED = 1e-13
-"""Relative growth of its square between two looks below which it counts as converged."""
+CHECK_EVERY = 8  # steps between two looks at the largest singular value
+CONVERGED = 1e-13  # relative growth of its square between two looks below which it counts as converged
 
 
 def spectral_norm(columns: Columns, values: Matrix) -> float:
@@ -28,11 +24,8 @@ def spectral_norm(columns: Columns, values: Matrix) -> float:
     4.0
     """
     n = values.shape[1]
-    right = np.full(n, 1.0 / np.sqrt(n))
-    left = np.zeros(n)
-    beta, top = 0.0, 0.0
-    diagonal: list[float] = []
-    beside: list[float] = []
+    right, left = np.full(n, 1.0 / np.sqrt(n)), np.zeros(n)
+    beta, top, diagonal, beside = 0.0, 0.0, list[float](), list[float]()
     while True:
         left = (values * right[columns]).sum(axis=0) - beta * left
         alpha = float(np.linalg.norm(left))

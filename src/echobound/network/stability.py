@@ -9,27 +9,17 @@ import numpy as np
 
 from echobound.network.reservoir import Reservoir
 
-__all__ = ["Stability", "stability"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stability:
     """The contraction of a reservoir, from an exact singular value decomposition.
 
-    Parameters
-    ----------
-    norm
-        ||W_x||, the largest singular value.
-    contracts
-        Whether ||W_x|| < 1.
-    rate
-        Factor by which the difference d of two states shrinks at each step, in the norm d' A^-1 d with leak rates A.
-    overshoot
-        In the Euclidean norm, the difference after k steps is at most overshoot * rate**k times the initial one.
+    The difference d of two states shrinks by `rate` at each step in the norm d' A^-1 d, with leak rates A. In the
+    Euclidean norm, after k steps it is at most overshoot * rate**k times the initial one.
     """
 
-    norm: float
-    contracts: bool
+    norm: float  # ||W_x||, the largest singular value
+    contracts: bool  # whether that is below 1
     rate: float
     overshoot: float
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from echobound.errors import InputError
+from echobound.errors import InputError, RunError
 from echobound.files import jsonable
 from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
 from echobound.scores import Score, get_score
@@ -104,12 +104,20 @@ def law_from_json(content: Mapping[str, Any]) -> Law:
     kind = content.get("kind")
     if kind is None:
         return ReservoirLaw.from_dict(content)
-    law: Law = _KINDS[kind].from_dict(content) if kind in _KINDS else DescribedLaw(content)
+    if kind == "estimator":
+        return DescribedLaw(content)
+    if kind not in _KINDS:
+        raise RunError(f"the kind of law {kind!r} is not known here: import the module that registers it first")
+    law: Law = _KINDS[kind].from_dict(content)
     return law
 
 
 def settle_laws(law: LawChoice, order: Orders, samples: int) -> tuple[Law, ...]:
     """The laws of a plan, one for each family; laws by name may depend on the number of training samples."""
+    if isinstance(law, str) and law in _KINDS:
+        law = _KINDS[law]()
+    if isinstance(law, list | tuple) and len(law) == 1:
+        return settle_laws(law[0], order, samples)
     if isinstance(law, Law) and not isinstance(law, ReservoirLaw):
         if order is not None:
             raise InputError(f"the law {law.name} has no order: leave it out")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from echobound.network import EchoStateNetwork
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel, thinned
@@ -291,9 +292,9 @@ def learning(run: RunContents) -> Section | None:
 
 def model(run: RunContents) -> Section | None:
     """The model card."""
-    if not run.folder.models:
+    network = run.folder.models.get("model")
+    if not isinstance(network, EchoStateNetwork):
         return None
-    network = run.folder.model
     return Section(
         "model",
         "The model",

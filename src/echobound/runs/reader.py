@@ -6,7 +6,7 @@ by the writer for as long as it writes, otherwise on first use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,14 @@ class RunReader(RowReader):
 
     @part("model.npz")
     def _model(self) -> EchoStateNetwork:
-        return EchoStateNetwork.load(self.path / "model.npz")
+        # A law of another kind loads its own models.
+        load: Callable[[Path], EchoStateNetwork] = getattr(self.plan.law[0], "load_model", EchoStateNetwork.load)
+        return load(self.path / "model.npz")
 
     @part("committee.npz")
     def _committee(self) -> Committee:
-        return Committee.load(self.path / "committee.npz")
+        member = getattr(self.plan.law[0], "model_from_content", EchoStateNetwork.from_content)
+        return Committee.load(self.path / "committee.npz", member)
 
     @cached_property
     def model(self) -> EchoStateNetwork:

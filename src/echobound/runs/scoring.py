@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal
-from echobound.candidates import Networks
 from echobound.network.committee import median_of
 from echobound.runs.folder import RunFolder
 from echobound.scores import mean_summary, summary
@@ -40,10 +39,10 @@ def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
         pairs = folder.respond(folder.experiments.validation)
         folder.outputs = {name: [np.concatenate([y for _, y in each])] for name, each in pairs.items()}
     elif not folder.outputs and folder.models:
-        networks = {one.family: one for one in folder.candidates() if isinstance(one, Networks)}
+        families = {one.family: one for one in folder.candidates()}
         members = folder.committee.members if folder.committee is not None else (folder.model,)
         origins = [member.origin for member in members]
-        outputs = [networks[origin["family"]].outputs(origin["index"]) for origin in origins]
+        outputs = [families[origin["family"]].make(origin["index"]).outputs for origin in origins]
         folder.outputs = {"model": outputs[0]}
         if folder.committee is not None:
             folder.outputs["committee"] = committee_outputs(outputs)

@@ -15,19 +15,13 @@ from echobound.kernels.problem import Problem
 from echobound.network.reservoir import ReservoirDraw
 
 with cached_beside_sources():  # Numba looks where to keep its code when a function is defined
-    from echobound.kernels.cpu.routines import CompiledRoutines
+    from echobound.kernels.cpu.tools import CompiledTools
 
 __all__ = ["CPUKernel"]
 
 
 class CPUKernel(TrialKernel):
-    """Evaluate draws by compiled code.
-
-    Examples
-    --------
-    >>> CPUKernel().name
-    'cpu'
-    """
+    """Evaluate draws by compiled code."""
 
     name = "cpu"
 
@@ -41,6 +35,6 @@ class CPUKernel(TrialKernel):
         with one_blas_thread():
             return super().trial(problem, index)
 
-    def routines(self, draw: ReservoirDraw) -> CompiledRoutines:
+    def tools(self, draw: ReservoirDraw) -> CompiledTools:
         """Those in compiled code."""
-        return CompiledRoutines(draw)
+        return CompiledTools(draw)

@@ -8,8 +8,6 @@ from numba import njit
 from echobound.kernels.cpu.step import OPTIONS, dot
 from echobound.network.spectral_norm import CHECK_EVERY, CONVERGED
 
-__all__ = ["spectral_norm"]
-
 
 @njit(**(OPTIONS | {"nogil": False}))  # too short to be worth releasing the interpreter's lock
 def spectral_norm(values, columns):

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import numba
 
-__all__ = ["cached_beside_sources"]
-
 HERE = Path(__file__).parent
 NAME = "numba-"
 

@@ -14,17 +14,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-__all__ = ["ADDRESSES", "cholesky", "gram_update", "triangle_solve"]
-
-ADDRESSES = np.array(
-    [
-        get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"),
-        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrf"),
-        get_cython_function_address("scipy.linalg.cython_lapack", "dpotrs"),
-    ],
-    dtype=np.int64,
-)
-"""Addresses of dsyrk, dpotrf and dpotrs in this process."""
+ROUTINES = (("blas", "dsyrk"), ("lapack", "dpotrf"), ("lapack", "dpotrs"))
+ADDRESSES = np.array([get_cython_function_address(f"scipy.linalg.cython_{a}", b) for a, b in ROUTINES], dtype=np.int64)
+"""Addresses of these routines in this process."""
 
 
 @intrinsic
@@ -56,10 +48,7 @@ def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
     reals[0], reals[1] = 1.0, 1.0
     flags[0], flags[1] = ord("U"), ord("N")
     i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
-    call(
-        addresses[0],
-        (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8),
-    )
+    call(addresses[0], (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8))
 
 
 @njit(cache=True, nogil=True)
@@ -78,7 +67,4 @@ def triangle_solve(addresses, ints, flags, matrix, p, rhs):
     ints[0], ints[1], ints[2], ints[3], ints[4] = p, rhs.shape[0], matrix.shape[1], rhs.shape[1], 0
     flags[0] = ord("U")
     i, f = ints.ctypes.data, flags.ctypes.data
-    call(
-        addresses[2],
-        (f, i, i + 4, matrix.ctypes.data, i + 8, rhs.ctypes.data, i + 12, i + 16),
-    )
+    call(addresses[2], (f, i, i + 4, matrix.ctypes.data, i + 8, rhs.ctypes.data, i + 12, i + 16))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from echobound.arrays import Array
+from echobound.arrays import Array, Columns, Matrix, Vector
 from echobound.kernels.cpu.bidiagonal import spectral_norm
 from echobound.kernels.cpu.philox import floyd, symmetric, units
 from echobound.kernels.cpu.stages import ReadoutInputs
 from echobound.kernels.cpu.step import Net
-from echobound.network.hyperparameters import BIAS, COLUMNS, FEEDBACK, INPUT, VALUES, Hyperparameters
-from echobound.network.reservoir import Reservoir, ReservoirDraw, leak_rates
-
-__all__ = ["contiguous", "drawn_net", "net_of", "readout_inputs_of"]
+from echobound.network import reservoir as regions
+from echobound.network.reservoir import Hyperparameters, Reservoir, ReservoirDraw, leak_rates
 
 
 def drawn_net(draw: ReservoirDraw) -> Net:
@@ -20,29 +18,17 @@ def drawn_net(draw: ReservoirDraw) -> Net:
     law, key, hyper, n = draw.law, draw.key, draw.hyper, draw.hyper.order
     slots = min(law.nonzeros, n)
     levels = np.empty((slots, 1 if law.pattern == "diagonals" else n))
-    units(key, COLUMNS, levels.reshape(-1))
+    units(key, regions.COLUMNS, levels.reshape(-1))
     columns = np.empty(levels.shape, dtype=np.int64)
     floyd(levels, n, columns)
     values = np.empty((slots, n))
-    symmetric(key, VALUES, 1.0, values.reshape(-1))
+    symmetric(key, regions.VALUES, 1.0, values.reshape(-1))
     values *= hyper.norm / spectral_norm(values, columns)
-    # Words are numbered unit by unit; the loops want all units of one input side by side.
     W_u, W_y, bias = np.empty((n, draw.inputs)), np.empty((n, draw.outputs)), np.empty(n)
-    symmetric(key, INPUT, hyper.input_scale, W_u.reshape(-1))
-    symmetric(key, FEEDBACK, hyper.feedback_scale, W_y.reshape(-1))
-    symmetric(key, BIAS, hyper.bias_scale, bias)
-    leak = leak_rates(key, hyper)
-    return Net(
-        values=values,
-        columns=columns,
-        W_u=np.ascontiguousarray(W_u.T),
-        W_y=np.ascontiguousarray(W_y.T),
-        bias=bias,
-        leak=leak,
-        leaky=bool((leak != 1.0).any()),
-        x=np.zeros(2 * n),
-        work=np.zeros(n),
-    )
+    symmetric(key, regions.INPUT, hyper.input_scale, W_u.reshape(-1))
+    symmetric(key, regions.FEEDBACK, hyper.feedback_scale, W_y.reshape(-1))
+    symmetric(key, regions.BIAS, hyper.bias_scale, bias)
+    return _net(values, columns, W_u, W_y, bias, leak_rates(key, hyper))
 
 
 def net_of(reservoir: Reservoir) -> Net:
@@ -51,17 +37,15 @@ def net_of(reservoir: Reservoir) -> Net:
     # Diagonals are told by the columns themselves: a model does not say by what pattern it was drawn.
     offsets = (reservoir.columns - np.arange(n)) % n
     diagonals = bool((offsets == offsets[:, :1]).all())
-    return Net(
-        values=contiguous(reservoir.values),
-        columns=np.ascontiguousarray(offsets[:, :1] if diagonals else reservoir.columns, dtype=np.int64),
-        W_u=contiguous(reservoir.W_u.T),
-        W_y=contiguous(reservoir.W_y.T),
-        bias=contiguous(reservoir.bias),
-        leak=contiguous(reservoir.leak),
-        leaky=bool((reservoir.leak != 1.0).any()),
-        x=np.zeros(2 * n),
-        work=np.zeros(n),
-    )
+    columns = np.ascontiguousarray(offsets[:, :1] if diagonals else reservoir.columns, dtype=np.int64)
+    return _net(reservoir.values, columns, reservoir.W_u, reservoir.W_y, reservoir.bias, reservoir.leak)
+
+
+def _net(values: Matrix, columns: Columns, W_u: Matrix, W_y: Matrix, bias: Vector, leak: Vector) -> Net:
+    # Words are numbered unit by unit; the loops want all units of one input side by side.
+    values, W_u, W_y, bias, leak = (contiguous(array) for array in (values, W_u.T, W_y.T, bias, leak))
+    leaky, n = bool((leak != 1.0).any()), len(bias)
+    return Net(values, columns, W_u, W_y, bias, leak, leaky, x=np.zeros(2 * n), work=np.zeros(n))
 
 
 def readout_inputs_of(hyper: Hyperparameters) -> ReadoutInputs:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["floyd", "symmetric", "units"]
-
 M0, M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 W0, W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)

@@ -10,8 +10,6 @@ from numba import njit, uint64
 from echobound.kernels.cpu.fortran import cholesky, gram_update, triangle_solve
 from echobound.kernels.cpu.step import OPTIONS, advance, bare, bare_net, rest, row_dot
 
-__all__ = ["ReadoutInputs", "free_run", "gram", "predict", "regression_rows", "ridge_readout"]
-
 
 class ReadoutInputs(NamedTuple):
     """What the readout is applied to besides the state."""

@@ -15,8 +15,6 @@ from numba.extending import intrinsic
 
 from echobound.arrays import Columns, Matrix, Vector
 
-__all__ = ["OPTIONS", "Net", "advance", "bare", "bare_net", "dot", "rest", "row_dot", "tanh"]
-
 OPTIONS: dict[str, Any] = {
     "cache": True,  # compiled once for each machine, not for each process
     "nogil": True,  # workers are threads
@@ -78,17 +76,8 @@ def bare(array):
 @njit(**OPTIONS, inline="always")
 def bare_net(net):
     """The same reservoir, its arrays without reference counts."""
-    return Net(
-        bare(net.values),
-        bare(net.columns),
-        bare(net.W_u),
-        bare(net.W_y),
-        bare(net.bias),
-        bare(net.leak),
-        net.leaky,
-        bare(net.x),
-        bare(net.work),
-    )
+    values, columns, W_u, W_y = bare(net.values), bare(net.columns), bare(net.W_u), bare(net.W_y)
+    return Net(values, columns, W_u, W_y, bare(net.bias), bare(net.leak), net.leaky, bare(net.x), bare(net.work))
 
 
 LOG2E = 1.4426950408889634

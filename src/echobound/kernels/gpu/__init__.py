@@ -42,13 +42,7 @@ _card = threading.Lock()  # the lanes serve one call at a time
 
 
 class GPUKernel:
-    """Evaluate draws on an NVIDIA GPU.
-
-    Examples
-    --------
-    >>> GPUKernel.name
-    'gpu'
-    """
+    """Evaluate draws on an NVIDIA GPU."""
 
     name = "gpu"
     batch = 1024  # enough to fill a card
@@ -80,17 +74,10 @@ class GPUKernel:
             work = _Work(problem, np.array([index], dtype=np.int64))
             [(_, result, used)] = work.results(whole=True)
         columns = work.hypers[0].columns(problem.inputs, problem.outputs)
-        return Trial(
-            draw=problem.draw(index),
-            trained=[
-                [
-                    Trained(ridge, readout)
-                    for ridge, readout in zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True)
-                ]
-                for readouts in result.readouts
-            ],
-            outputs=[outputs[0] for outputs in result.outputs],
-        )
+        # The setting is the ridge, beside the readout without the columns that only wider networks of a batch have.
+        folds = [zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True) for readouts in result.readouts]
+        trained = [[Trained(ridge, readout) for ridge, readout in fold] for fold in folds]
+        return Trial(problem.draw(index), trained, [outputs[0] for outputs in result.outputs])
 
 
 class _DataOnCard:
@@ -151,7 +138,9 @@ class _Work:
         everything = np.arange(len(self.hypers))
         if not any(ridges):
             for at, result in self._run(everything, whole, minimum_norm=True):
-                yield at, BatchResult(*(self._repeated(parts) for parts in result)), np.zeros((len(at), len(ridges)))
+                # The one minimum-norm solution, for every ridge of a law in which all of them are zero.
+                repeated: Any = ([np.repeat(part, len(ridges), axis=1) for part in parts] for parts in result)
+                yield at, BatchResult(*repeated), np.zeros((len(at), len(ridges)))
             return
         ended = list(self._run(everything, whole, minimum_norm=False))
         failed = [at[np.any(result.failed, axis=(0, 2))] for at, result in ended]
@@ -160,10 +149,6 @@ class _Work:
             for some, other in instead:
                 _replace(at, result, some, other)
             yield at, result, np.where(np.any(result.failed, axis=0), 0.0, np.array(ridges))
-
-    def _repeated(self, parts: list[Any]) -> list[Any]:
-        """The one minimum-norm solution, for every ridge of a law in which all of them are zero."""
-        return [np.repeat(part, len(self.ridges), axis=1) for part in parts]
 
     def _run(
         self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool

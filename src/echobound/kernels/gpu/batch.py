@@ -1,7 +1,6 @@
 """A batch: networks that go through all stages together, without synchronising with the host in between.
 
-Everything here only starts work on the current stream; `Batch.collect` waits for it. The module is long because a batch
-is one sequence of launches that share the same arrays, with every argument of a CUDA kernel on a line of its own.
+Everything here only starts work on the current stream; `Batch.collect` waits for it.
 """
 
 from __future__ import annotations
@@ -18,28 +17,13 @@ from echobound.arrays import Mask, Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
-from echobound.network.hyperparameters import Hyperparameters
-from echobound.network.reservoir import leak_rates
+from echobound.network.reservoir import Hyperparameters, leak_rates
 from echobound.network.training import LeastSquares
-
-__all__ = [
-    "Batch",
-    "BatchResult",
-    "FoldOnCard",
-    "Layout",
-    "bytes_per_network",
-    "layout_of",
-    "require_order",
-    "ridges_of",
-]
-
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
-RESIDENT = {
-    1: 768,
-    2: 512,
-}  # threads of a multiprocessor, by units: what is left to each in registers is the best found
+# Threads of a multiprocessor, by units: what is left to each in registers is the best found.
+RESIDENT = {1: 768, 2: 512}
 SOLVE_THREADS = 256  # of solve.cu and fallback.cu
 TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
 
@@ -62,11 +46,6 @@ def layout_of(order: int) -> Layout:
     """A thread for each unit; beyond 128 for every two, beyond 1024 for as many as it takes to need 512 threads."""
     units = math.ceil(order / 512) if order > 1024 else 2 if order > 128 else 1
     return Layout(32 * math.ceil(order / units / 32), units)
-
-
-def tile_of(size: int) -> int:
-    """Side of the tiles in which a Gram matrix of this size is computed."""
-    return next((tile for tile in TILES if size <= tile), TILES[-1])
 
 
 def ridges_of(problem: Problem) -> tuple[float, ...]:
@@ -169,19 +148,12 @@ class Batch:
         self.count, self.layout = len(hypers), layout_of(hypers[0].order)
         self.ridges = (0.0,) if minimum_norm else ridges_of(problem)
         cp, nu, ny = cupy(), problem.inputs, problem.outputs
-        whole = _each(
-            hypers,
-            lambda h: (
-                h.order,
-                h.columns(nu, ny) + ny,
-                folds[0].kinds.index(h.scaling),
-                h.input_delays,
-                h.present_input,
-                h.output_delays,
-                h.constant,
-            ),
-            np.int32,
-        )
+
+        def whole_numbers(h: Hyperparameters) -> tuple[int, ...]:
+            readout_inputs = (h.input_delays, h.present_input, h.output_delays, h.constant)
+            return h.order, h.columns(nu, ny) + ny, folds[0].kinds.index(h.scaling), *readout_inputs
+
+        whole = _each(hypers, whole_numbers, np.int32)
         self.width = int(whole[1].max())  # of a row of phi, without the even padding; of a Gram matrix
         self.pitch = self.width + self.width % 2
         self.stride = int(whole[0].max())
@@ -197,19 +169,11 @@ class Batch:
         self.noisy = bool(real[5].any())
         self.scales = cp.asarray(real)
         room = 512 if self.layout.threads > 256 else 256 if self.layout.threads > 128 else 128
-        self.module = compiled(
-            "draw",
-            "norm",
-            "step",
-            "run",
-            NU=nu,
-            NY=ny,
-            SLOTS=problem.law.nonzeros,
-            DIAGONALS=int(problem.law.pattern == "diagonals"),
-            UNITS=self.layout.units,
-            THREADS=room,
-            RESIDENT=max(1, RESIDENT.get(self.layout.units if nu + ny <= 3 else 2, 512) // room),
-        )
+        law, units = problem.law, self.layout.units
+        drawn = {"NU": nu, "NY": ny, "SLOTS": law.nonzeros, "DIAGONALS": int(law.pattern == "diagonals")}
+        resident = max(1, RESIDENT.get(units if nu + ny <= 3 else 2, 512) // room)
+        spread = {"UNITS": units, "THREADS": room, "RESIDENT": resident}
+        self.module = compiled("draw", "norm", "step", "run", **drawn, **spread)
         self.algebra = compiled("solve", "fallback", NY=ny)
         self._results: list[tuple[Any, Any, Any, Any]] = []
 
@@ -242,32 +206,12 @@ class Batch:
         own = any(hyper.leak_spread for hyper in self.hypers)
         leak = cp.asarray(self._leak()) if own else cp.empty((count, n))
         self.factors = cp.empty(count)
-        threads = self.layout.threads
-        launch(
-            self.module,
-            "draw",
-            (count,),
-            threads,
-            self.keys,
-            self.orders,
-            self.scales,
-            np.int32(n),
-            np.bool_(own),
-            values,
-            columns,
-            W_u,
-            W_y,
-            bias,
-            leak,
-        )
-        self.net = (self.orders, values, columns, W_u, W_y, bias, leak, np.int32(n))
-        self._normalise(values, columns)
-
-    def _normalise(self, values: Any, columns: Any) -> None:
-        n = self.stride
+        threads, arrays = self.layout.threads, (values, columns, W_u, W_y, bias, leak)
+        scales = (self.orders, self.scales, np.int32(n))
+        launch(self.module, "draw", (count,), threads, self.keys, *scales, np.bool_(own), *arrays)
+        self.net = (self.orders, *arrays, np.int32(n))
         shared = 8 * ((3 if columns.ndim == 2 else 4) * n + 2 * NORM_STEPS + 32)
-        arguments = (self.orders, self.scales, np.int32(n), values, columns, self.factors)
-        launch(self.module, "normalise", (self.count,), self.layout.threads, *arguments, shared=shared)
+        launch(self.module, "normalise", (count,), threads, *scales, values, columns, self.factors, shared=shared)
 
     def _leak(self) -> Matrix:
         """Leak rates from the host: a power of ten may differ in its last bit between libraries."""
@@ -284,6 +228,7 @@ class Batch:
         rows = max(min(ROWS, segment.counted) for segment, _ in fold.training)
         size = rows * self.pitch
         phi = self.lane.array("phi", (count * size + 2 * 128,))  # tiles may look beyond the last row
+        rows_of_phi = (phi, np.int32(self.pitch), np.int64(size))
         state = cp.empty((count, self.stride))
         matrices = self.lane.array("matrices", (count, self.width, self.width))
         if self.minimum_norm:
@@ -294,9 +239,15 @@ class Batch:
             while done < length:
                 row = max(done - segment.washout, 0)
                 reached = min(segment.washout + row + rows, length)
-                self._states(fold, fed, fed_of, samples, start, done, reached, segment.washout, state, phi, size, row)
+                times = map(np.int32, (done, reached, segment.washout, self.problem.law.padding))
+                driven = (*self.net, fold.u, fed, self.u_of, fed_of, samples, np.int64(start), *times, state)
+                shared, threads = 8 * 2 * self._state_size, self.layout.threads
+                launch(self.module, "states", (count,), threads, *driven, *rows_of_phi, np.int32(row), shared=shared)
                 filled = reached - segment.washout - row
-                self._fill_tails(fold, fed, fed_of, samples, start, reached - filled, reached, phi, size)
+                blocks = max(1, min(64, math.ceil(filled * self.most_tail / 1024)))
+                signals = (fold.u, fed, fold.y, self.u_of, fed_of, samples, np.int64(start))
+                tails = (self.orders, self.readout_inputs, *signals, np.int32(reached - filled), np.int32(reached))
+                launch(self.module, "fill_tails", (blocks, count), 256, *tails, *rows_of_phi)
                 if self.minimum_norm:
                     self._fold_in(phi, size, filled, matrices)
                 else:
@@ -318,107 +269,23 @@ class Batch:
         launch(self.module, "add_noise", (blocks, self.count), 256, *arguments)
         return fed, cp.asarray(np.arange(self.count, dtype=np.int32))
 
-    def _states(
-        self,
-        fold: FoldOnCard,
-        fed: Any,
-        fed_of: Any,
-        samples: np.int64,
-        start: int,
-        first: int,
-        last: int,
-        washout: int,
-        state: Any,
-        phi: Any,
-        size: int,
-        row: int,
-    ) -> None:
-        launch(
-            self.module,
-            "states",
-            (self.count,),
-            self.layout.threads,
-            *self.net,
-            fold.u,
-            fed,
-            self.u_of,
-            fed_of,
-            samples,
-            np.int64(start),
-            np.int32(first),
-            np.int32(last),
-            np.int32(washout),
-            np.int32(self.problem.law.padding),
-            state,
-            phi,
-            np.int32(self.pitch),
-            np.int64(size),
-            np.int32(row),
-            shared=8 * 2 * self._state_size,
-        )
-
     @property
     def _state_size(self) -> int:
         doubled = self.problem.law.pattern == "diagonals" and self.layout.units <= 4
         return self.stride * (2 if doubled else 1)
 
-    def _fill_tails(
-        self,
-        fold: FoldOnCard,
-        fed: Any,
-        fed_of: Any,
-        samples: Any,
-        start: int,
-        first: int,
-        last: int,
-        phi: Any,
-        size: int,
-    ) -> None:
-        blocks = max(1, min(64, math.ceil((last - first) * self.most_tail / 1024)))
-        launch(
-            self.module,
-            "fill_tails",
-            (blocks, self.count),
-            256,
-            self.orders,
-            self.readout_inputs,
-            fold.u,
-            fed,
-            fold.y,
-            self.u_of,
-            fed_of,
-            samples,
-            np.int64(start),
-            np.int32(first),
-            np.int32(last),
-            phi,
-            np.int32(self.pitch),
-            np.int64(size),
-        )
-
     def _gram(self, phi: Any, size: int, rows: int, grams: Any, add: bool) -> None:
         cp = cupy()
         different, which = np.unique(self._sizes, return_inverse=True)
-        tiles = np.array([tile_of(int(q)) for q in different])[which]
+        tiles = np.array([next((tile for tile in TILES if q <= tile), TILES[-1]) for q in different])[which]
         for tile in np.unique(tiles).tolist():
             mine = self._sizes * (tiles == tile)  # networks of another tile have size 0 here, and end at once
-            module = compiled("gram", TILE=tile)
+            sizes = self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32))
             sides = math.ceil(int(mine.max()) / tile)
-            launch(
-                module,
-                "gram",
-                (sides * (sides + 1) // 2, self.count),
-                32 * (tile // 32) ** 2,
-                self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32)),
-                phi,
-                np.int32(self.pitch),
-                np.int64(size),
-                np.int32(rows),
-                grams,
-                np.int32(self.width),
-                np.bool_(add),
-                shared=8 * 2 * 4 * 16 * (tile + 4),
-            )
+            grid, threads = (sides * (sides + 1) // 2, self.count), 32 * (tile // 32) ** 2
+            shared = 8 * 2 * 4 * 16 * (tile + 4)
+            arguments = (sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), grams, np.int32(self.width))
+            launch(compiled("gram", TILE=tile), "gram", grid, threads, *arguments, np.bool_(add), shared=shared)
 
     def _fold_in(self, phi: Any, size: int, rows: int, triangles: Any) -> None:
         arguments = (self.sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), triangles)
@@ -444,24 +311,11 @@ class Batch:
         rms = cp.empty((self.count, ridges, ny))
         samples, row = np.int64(fold.u_scored.shape[1]), 0
         for segment, start in fold.scored:
-            arguments = (
-                *self.net,
-                self.readout_inputs,
-                readouts,
-                np.int32(readouts.shape[3]),
-                np.int32(ridges),
-                fold.u_scored,
-                fold.y_scored,
-                self.u_of,
-                samples,
-                np.int64(start),
-                np.int32(segment.stop - segment.start),
-                np.int32(segment.washout),
-                np.int32(self.problem.law.padding),
-                outputs,
-                np.int64(total),
-                np.int64(row),
-            )
+            weights = (self.readout_inputs, readouts, np.int32(readouts.shape[3]), np.int32(ridges))
+            signals = (fold.u_scored, fold.y_scored, self.u_of, samples, np.int64(start))
+            lengths = (segment.stop - segment.start, segment.washout, self.problem.law.padding)
+            target = (outputs, np.int64(total), np.int64(row))
+            arguments = (*self.net, *weights, *signals, *map(np.int32, lengths), *target)
             grid, threads, parts = (self.count * ridges,), self.layout.threads, 32 * ny
             if horizon is None:
                 shared = 8 * (parts + 2 * self._state_size)
@@ -471,15 +325,6 @@ class Batch:
                 shared = 8 * (parts + 4 * self._state_size)
                 launch(self.module, "predict", grid, threads, *arguments, np.int32(horizon), ahead, shared=shared)
             row += segment.counted
-        compared = (
-            fold.measured,
-            self.u_of,
-            fold.spans,
-            fold.offsets,
-            np.int32(ridges),
-            np.int64(total),
-            outputs,
-            rms,
-        )
+        compared = (fold.measured, self.u_of, fold.spans, fold.offsets, np.int32(ridges), np.int64(total), outputs, rms)
         launch(self.module, "measure", (self.count * ridges,), 256, *compared)
         return outputs, rms

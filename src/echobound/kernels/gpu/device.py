@@ -10,8 +10,6 @@ from typing import Any
 from echobound.errors import InputError, MissingExtra
 from echobound.network.spectral_norm import CHECK_EVERY, CONVERGED
 
-__all__ = ["Lane", "compiled", "cupy", "free_bytes", "gpu_problem", "lanes", "launch", "require_gpu", "shared_bytes"]
-
 SOURCES = Path(__file__).parent / "cuda"
 CAPABILITY = (8, 0)  # the first cards with a matrix unit for double precision
 LANES = 4  # batches in progress at once

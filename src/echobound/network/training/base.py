@@ -30,26 +30,14 @@ from echobound.errors import InputError
 from echobound.network.reservoir import Reservoir, ReservoirDraw
 from echobound.network.training.tools import Tools, TrainingData
 
-__all__ = ["Trained", "Trainer", "get_trainer", "register_trainer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """One alternative of a trained draw.
+    """One alternative of a trained draw."""
 
-    Parameters
-    ----------
-    setting
-        The number that names it among the alternatives: the ridge of least squares.
-    readout
-        W_out ``(output, column)``, in scaled units.
-    reservoir
-        The reservoir if training changed it; None if it is still the one that was drawn.
-    """
-
-    setting: float
-    readout: Matrix
-    reservoir: Reservoir | None = None
+    setting: float  # names it among the alternatives: the ridge of least squares
+    readout: Matrix  # W_out (output, column), in scaled units
+    reservoir: Reservoir | None = None  # if training changed it; None if it is still the one that was drawn
 
 
 class Trainer(ABC):

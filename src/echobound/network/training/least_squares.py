@@ -14,8 +14,6 @@ from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training.base import Trained, Trainer, register_trainer
 from echobound.network.training.tools import Tools, TrainingData
 
-__all__ = ["LeastSquares"]
-
 
 @register_trainer
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
-"""The routines for one draw: Python arranges them, and each is one compiled call that holds no lock."""
+"""The tools for one draw: Python arranges them, and each is one compiled call that holds no lock."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,14 +12,11 @@ from echobound.arrays import Array, Matrix, Signal
 from echobound.kernels.cpu import stages
 from echobound.kernels.cpu.fortran import ADDRESSES
 from echobound.kernels.cpu.net import contiguous, drawn_net, net_of, readout_inputs_of
-from echobound.kernels.cpu.simulation import free_run
+from echobound.kernels.cpu.simulation import run
 from echobound.kernels.cpu.step import Net, rest
-from echobound.network.readout import minimum_norm
-from echobound.network.reservoir import Reservoir, ReservoirDraw
-from echobound.network.training import Trained, TrainingData, TrainingSegment
-
-__all__ = ["CompiledRoutines"]
-
+from echobound.network.readout import Readouts, minimum_norm
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import TrainingData, TrainingSegment
 
 CHUNK = 128  # rows of the regression in hand: long enough for dsyrk's full speed, short enough for the cache
 
@@ -42,7 +38,7 @@ class _Workspace(threading.local):
 _workspace = _Workspace()
 
 
-class CompiledRoutines:
+class CompiledTools:
     """Training and simulation of one draw by compiled code."""
 
     def __init__(self, draw: ReservoirDraw) -> None:
@@ -53,7 +49,7 @@ class CompiledRoutines:
 
     def regression(self, draw: ReservoirDraw, data: TrainingData) -> tuple[Matrix, Matrix]:
         """As `PlainTools.regression`."""
-        rows = sum(len(segment.u) - segment.washout for segment in data.segments)
+        rows = sum(len(segment.u) - segment.washout for segment in data)
         p = draw.hyper.columns(draw.inputs, draw.outputs)
         whole = np.concatenate([chunk.copy() for chunk in self._chunks(draw, data, max(rows, 1))])
         return whole[:, :p], whole[:, p:]
@@ -62,82 +58,49 @@ class CompiledRoutines:
         """Rows [phi(k), y(k)] of all segments, so many at a time; the next overwrite them."""
         net, readout_inputs = self._net(draw), readout_inputs_of(draw.hyper)
         chunk = np.empty((size, draw.hyper.columns(draw.inputs, draw.outputs) + draw.outputs))
-        for segment in data.segments:
+        for segment in data:
             u, fed, y = _signals(segment)
-            rest(net, u, fed, data.padding)
+            rest(net, u, fed, draw.law.padding)
             k = 0
             while k < len(u):
                 k, rows = stages.regression_rows(net, readout_inputs, u, fed, y, segment.washout, k, chunk)
                 yield chunk[:rows]
 
-    def least_squares(
-        self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]
-    ) -> list[tuple[float, Matrix]]:
+    def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """Readouts for each ridge from one Gram matrix of [Phi, Y]; the minimum norm where Cholesky cannot be used."""
         p, outputs = draw.hyper.columns(draw.inputs, draw.outputs), draw.outputs
         total = _workspace.array("total", p + outputs, p + outputs)
         factor = _workspace.array("factor", p + outputs, p + outputs)
+        chunk = _workspace.array("chunk", CHUNK, p + outputs)
         blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
         total[:] = 0.0
         if any(ridges):  # the minimum norm does not come from the Gram matrix, which has half of the digits only
-            self._add_gram(draw, data, total, blas)
+            net, readout_inputs = self._net(draw), readout_inputs_of(draw.hyper)
+            for segment in data:
+                u, fed, y = _signals(segment)
+                stages.gram(net, readout_inputs, u, fed, y, segment.washout, draw.law.padding, chunk, total, blas)
         solutions, fallback = [], None
         for ridge in ridges:
             weights = np.empty((outputs, p))
             if ridge == 0 or not stages.ridge_readout(total, factor, ridge, weights, blas):
                 if fallback is None:
-                    fallback = minimum_norm(self._triangle(draw, data), outputs)
+                    fallback = minimum_norm(self._triangle(draw, data, p + outputs), outputs)
                 ridge, weights = 0.0, fallback
             solutions.append((ridge, weights))
         return solutions
 
-    def _add_gram(self, draw: ReservoirDraw, data: TrainingData, total: Matrix, blas: Any) -> None:
-        net, readout_inputs = self._net(draw), readout_inputs_of(draw.hyper)
-        chunk = _workspace.array("chunk", CHUNK, len(total))
-        for segment in data.segments:
-            u, fed, y = _signals(segment)
-            stages.gram(net, readout_inputs, u, fed, y, segment.washout, data.padding, chunk, total, blas)
-
-    def _triangle(self, draw: ReservoirDraw, data: TrainingData) -> Matrix:
+    def _triangle(self, draw: ReservoirDraw, data: TrainingData, width: int) -> Matrix:
         """Triangle R of the QR factorisation of [Phi, Y], chunk after chunk."""
-        width = draw.hyper.columns(draw.inputs, draw.outputs) + draw.outputs
         triangle = np.zeros((0, width))
         for rows in self._chunks(draw, data, max(CHUNK, 2 * width)):
             triangle = np.asarray(np.linalg.qr(np.concatenate([triangle, rows]), mode="r"))
         return triangle
 
-    def free_run(self, draw: ReservoirDraw, readout: Matrix, segment: TrainingSegment, padding: int) -> Signal:
-        """As `PlainTools.free_run`; after a diverged run the rest is NaN."""
-        return free_run(draw.reservoir, readout, segment.u, segment.y, segment.washout, padding)
-
     def simulate(
-        self, trained: Sequence[Trained], u: Signal, y: Signal, washout: int, padding: int, horizon: int | None
+        self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
-        """All alternatives with the reservoir as drawn in one call, so that they share the washout."""
-        if all(one.reservoir is None for one in trained):
-            return self._run(None, [one.readout for one in trained], u, y, washout, padding, horizon)
-        runs = [self._run(one.reservoir, [one.readout], u, y, washout, padding, horizon) for one in trained]
-        return np.concatenate(runs)
-
-    def _run(
-        self,
-        reservoir: Reservoir | None,
-        readouts: Sequence[Matrix],
-        u: Signal,
-        y: Signal,
-        washout: int,
-        padding: int,
-        horizon: int | None,
-    ) -> Array:
-        net = self.net if reservoir is None else net_of(reservoir)
-        readout_inputs = readout_inputs_of(self.draw.hyper if reservoir is None else reservoir.hyper)
-        weights = contiguous(np.stack(readouts))
-        out = np.empty((len(weights), len(u) - washout, self.draw.outputs))
-        if horizon is None:
-            stages.free_run(net, readout_inputs, weights, u, y, washout, padding, out)
-        else:
-            stages.predict(net, readout_inputs, weights, u, y, washout, horizon, padding, out)
-        return out
+        """All readouts in one call, so that they share the washout; after a diverged run the rest is NaN."""
+        return run(self._net(draw), draw.hyper, np.stack(readouts), u, y, washout, draw.law.padding, horizon)
 
 
 def _signals(segment: TrainingSegment) -> tuple[Signal, Signal, Signal]:
