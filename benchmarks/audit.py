@@ -61,8 +61,8 @@ def main() -> None:
     text = f"""# Honest runs under audit
 
 Made by `python benchmarks/audit.py`. {runs} searches ({said}) of order 5 to {order}, laws `paper` and `broad`,
-validation data of their own or blocks in turn, on 1 and 2 workers, some by the reference kernel. Each was audited three
-times, every network trained again: in batches of 4 on 1 worker, on 2 workers, and by the reference kernel.
+with separate validation data or with blocks in turn, on 1 or 2 workers, some by the reference kernel. Each was audited
+three times, training every network again: in batches of 4 on 1 worker, on 2 workers, and by the reference kernel.
 
 | audits | networks trained again | called sensitive to rounding | audits with findings |
 |---|---|---|---|

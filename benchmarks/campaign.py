@@ -232,7 +232,7 @@ def section(results: dict) -> list[str]:
     if "ledger" in results:
         r = results["ledger"]
         lines += [
-            f"Ledger of 1,000,000 rows: appended at {r['rows_per_second']:,.0f} rows/s in batches of 1000,"
+            f"Ledger of 1,000,000 rows: written at {r['rows_per_second']:,.0f} rows/s in batches of 1000,"
             f" {r['megabytes']:.0f} MB on disk, opened and checked in {r['open_seconds']:.2f} s, searched for missing"
             f" rows in {r['missing_seconds']:.2f} s; read, best picked and certified in {r['certify_seconds']:.2f} s"
             f" ({r['certify_cpu_seconds']:.2f} s of CPU)."
@@ -246,20 +246,20 @@ def section(results: dict) -> list[str]:
             for name, label in (("processes", "processes"), ("dask", "Dask on one machine"))
         )
         lines += [
-            f"The same networks (order 100, batches of {r['batch']}, about a second) on two cores, smallest of nine"
-            f" times over that of threads: {ratios}.",
+            f"The same networks (order 100, batches of {r['batch']}, about a second) on two cores, shortest of nine"
+            f" times relative to threads: {ratios}.",
             "",
         ]
     if "batches" in results:
         lines += [
-            "What a batch of 1000 rows costs, from handing it out to the ledger, with a kernel that does nothing: "
+            "Overhead of a batch of 1000 rows, from handing it out to the ledger, with a kernel that does nothing: "
             + ", ".join(f"{name} {value:.1f} ms" for name, value in results["batches"].items())
             + ".",
             "",
         ]
     if "stop" in results:
         lines += [
-            "From SIGTERM to the end of the process, the batch in hand (about 1 s) included, median and longest of 5: "
+            "From SIGTERM to the end of the process, with the batch in progress (about 1 s), median and longest of 5: "
             + ", ".join(f"{name} {r['median']:.1f} s and {r['longest']:.1f} s" for name, r in results["stop"].items())
             + ".",
             "",

@@ -266,9 +266,9 @@ def report(results: dict) -> str:
     lines = [
         "# Benchmark results",
         "",
-        "Made by `make bench`. Ratios are taken within one run. Law `paper`: one input,",
+        "Made by `make bench`. Ratios are within one run. Law `paper`: one input,",
     ]
-    lines += ["one output, 10 non-zeros a row, 5000 training and 3000 free-run samples, double precision.", ""]
+    lines += ["one output, 10 non-zeros per row, 5000 training and 3000 free-run samples, double precision.", ""]
     if "speed" in results:
         lines += [
             "## One network on one core",
@@ -283,14 +283,19 @@ def report(results: dict) -> str:
                 for r in results["speed"]
             ),
             "",
-            "The roofline is the Gram matrix at dsyrk's own rate plus every weight and state loaded once a step at the",
-            "bandwidth measured for a working set of that size; tanh, Cholesky and everything else count as overhead.",
+            "The roofline is the Gram matrix at the rate of dsyrk alone, plus loading every weight and state once per",
+            "step at the bandwidth measured for a working set of that size; tanh, Cholesky and the rest are overhead.",
             limit(results["speed"][-1]),
             "",
         ]
     if "cores" in results:
         pairs = ", ".join(f"{r['all_cores_over_one']:.2f} at order {r['order']}" for r in results["cores"])
-        lines += ["## All cores", "", f"Throughput of {results['cores'][0]['cores']} cores over one: {pairs}.", ""]
+        lines += [
+            "## All cores",
+            "",
+            f"Throughput of {results['cores'][0]['cores']} cores relative to one: {pairs}.",
+            "",
+        ]
     if "job" in results:
         j = results["job"]
         lines += [
@@ -314,14 +319,14 @@ def report(results: dict) -> str:
         lines += [
             "## Growth",
             "",
-            f"Slopes of time in log-log: {slopes}; time at 10 K over K: {results['growth']['time_at_10K_over_K']:.1f}.",
+            f"Log-log slopes of time: {slopes}; time at 10 K over K: {results['growth']['time_at_10K_over_K']:.1f}.",
             "",
             "![growth](growth.svg)",
             "",
         ]
     if "patterns" in results:
         lines += [
-            "## Cyclic diagonals against a freely random pattern, 1000 networks each",
+            "## Cyclic diagonals compared with a freely random pattern, 1000 networks each",
             "",
             "| order | Kolmogorov distance of FIT | 95 % quantile, diagonals | 95 % quantile, random |",
             "|---|---|---|---|",
@@ -330,8 +335,8 @@ def report(results: dict) -> str:
                 for r in results["patterns"]
             ),
             "",
-            "At small orders the two cannot be told apart. At order 300 the distributions differ, though by little:",
-            "FIT is spread over a few hundredths of a point there, and the diagonals are better by about two of them.",
+            "At small orders the two cannot be told apart. At order 300 the distributions differ slightly: FIT varies",
+            "by a few hundredths of a point there, and the diagonals are better by about two hundredths.",
             "",
         ]
     if "start" in results:
@@ -354,7 +359,7 @@ def report(results: dict) -> str:
 
         lines += section(results["campaign"])
     lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""]
-    # What was measured on a card is written by hand from gpu.json, since few machines that run this script have one.
+    # The GPU section is written by hand from gpu.json, since few machines that run this script have a GPU.
     return "\n".join([*lines, (HERE / "gpu.md").read_text()])
 
 

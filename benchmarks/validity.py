@@ -91,8 +91,8 @@ def main() -> None:
         "# Validity of the statements",
         "",
         f"Made by `make validity`: {campaigns:,} campaigns for each rule, an exact binomial test at {LEVEL:g},"
-        " two-sided where theory gives the exact probability. What a rule may miss is its beta, 0.05, or what follows"
-        " from it.",
+        " two-sided where theory gives the exact probability. A rule may miss as often as its beta, 0.05, or what"
+        " follows from it.",
         f"Rules: {'all pass' if passed else 'SOME FAIL'}. Mutants: {'all rejected' if caught else 'SOME PASS'}.",
         *table("Rules", rules),
         *table("Mutants, which must be rejected", mutants),

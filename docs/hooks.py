@@ -1,6 +1,6 @@
-"""Pages that are written from the code while the documentation is built: the command line and the Python reference.
+"""Reference pages that are generated from the code when the documentation is built: command line and Python.
 
-MkDocs calls the functions whose name begins with ``on_``.
+MkDocs calls the functions whose names begin with ``on_``.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ PYTHON = {
     "python": (
         "Python",
         "echobound",
-        "What `from echobound import ...` gives. The examples are run by the tests.",
+        "The names in `from echobound import ...`. The tests run the examples.",
     ),
     "scenario": (
         "Theory in code",
         "echobound.scenario",
-        "Numbers in, statements out: these functions know nothing of networks.",
+        "Numbers in, statements out: these functions know nothing about networks.",
     ),
     "estimators": (
         "Estimators",
         "echobound.estimators",
-        "The same, the scikit-learn way, and the certified search over any estimator with a random state.",
+        "The scikit-learn interface, and a certified search over any estimator with a random state.",
     ),
     "plants": ("Plants", "echobound.plants", "Simulated plants and the signals that excite them."),
     "scores": ("Scores", "echobound.scores", "Pure functions of (measured, simulated), and their registry."),
     "errors": (
         "Errors",
         "echobound.errors",
-        "All errors that are raised on purpose derive from `EchoboundError`; the text of each is one sentence that"
-        " says what was expected, what came, and what to do. A network that diverges is not an error but a row.",
+        "All deliberate errors derive from `EchoboundError`. The text of each is one sentence that says what was"
+        " expected, what was found, and what to do. A network that diverges is not an error but a row.",
     ),
 }
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages, and the schema of certificates."""
+    """Add the generated pages and the JSON Schema of certificates."""
     files.append(File.generated(config, "reference/command-line.md", content=command_line()))
     for page, content in python_pages().items():
         files.append(File.generated(config, f"reference/{page}.md", content=content))
@@ -52,7 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def python_pages() -> dict[str, str]:
-    """A page for each module with its public names as it imports or defines them; each stands on the first page."""
+    """A page for each module with its public names, in source order; each is documented on the first that has it."""
     pages: dict[str, str] = {}
     home: dict[str, str] = {}
     for page, (title, module, intro) in PYTHON.items():
@@ -73,7 +73,7 @@ def python_pages() -> dict[str, str]:
 
 
 def command_line() -> str:
-    """A page with every command, its arguments and options, from the commands themselves."""
+    """A page with every command, its arguments and options, taken from the commands themselves."""
     import typer
 
     from echobound.cli.main import app
@@ -84,9 +84,10 @@ def command_line() -> str:
         f"{group.help} Every command has `--help` with an example.",
         "| exit code | meaning |\n|---|---|\n"
         "| 0 | done |\n"
-        "| 1 | done, and the answer is no: all networks diverged, or a verification speaks against its certificate |\n"
-        "| 2 | bad input: one sentence on standard error says what to do, and nothing was written |\n"
-        "| 130 | interrupted: the same command with the same `--run` goes on |",
+        "| 1 | done, and the answer is no: all networks diverged, a verification contradicts its certificate, or an"
+        " audit found something |\n"
+        "| 2 | bad input: one sentence on standard error says what to do, and nothing is written |\n"
+        "| 130, 143 | interrupted (Ctrl-C, SIGTERM): the same command with the same `--run` resumes |",
     ]
     for name, command in sorted(group.commands.items()):
         parts += [f"## {name}", inspect.cleandoc(command.help or "")]
@@ -98,7 +99,7 @@ def command_line() -> str:
 
 
 def _row(parameter: Any) -> str:
-    """One line of a command's table; only what every version of Typer knows of a parameter."""
+    """One row of a command's table; it uses only attributes that every version of Typer has."""
     argument = parameter.param_type_name == "argument"
     names = [parameter.metavar or parameter.name.upper()] if argument else parameter.opts
     default = "required" if parameter.required else ""

@@ -124,7 +124,8 @@ def run_page(path: Path, update: bool = False) -> list[str]:
 def _run_python(code: str, where: str, namespace: dict[str, object]) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code, where, "exec"), namespace)
+        # Compiled as it stands: `from __future__ import annotations` of this file would make text of the page's types.
+        exec(compile(code, where, "exec", dont_inherit=True), namespace)
     return out.getvalue()
 
 

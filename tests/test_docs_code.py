@@ -155,7 +155,7 @@ def test_parameters_on_one_line_have_their_own_types(site):
         "    Its name.\n\nExamples\n--------\n>>> 1\n"
     )
     python = re.sub(r"<[^>]+>|\s+", " ", (site / "reference" / "python.html").read_text())
-    assert re.search(r" kernel +str +How to compute", python), "and not the type of `workers`"
+    assert re.search(r" beta +float +Give epsilon or", python), "and not the type of `epsilon`"
 
 
 @pytest.mark.slow

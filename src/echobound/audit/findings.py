@@ -26,9 +26,8 @@ class Audit:
         Differences that rounding explains, a sentence each. They are no sign of tampering.
     notes
         What else an auditor should know.
-    claimed, others, retrained
-        Networks that carry a claim, all others, and how many were trained again: those that carry one, and a sample
-        of the others.
+    claimed, others
+        Networks that carry a claim, which are all trained again, and all others.
     sampled
         How many of the others were trained again.
     seed
