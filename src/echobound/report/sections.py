@@ -118,7 +118,7 @@ def generalisation(run: RunContents) -> Section | None:
         caption=f"RMSE in each of {second.episodes} test {what}{'s' * (second.episodes != 1)}",
         summary=" ".join(f"{CALLED[whose].capitalize()}: {_errors(each)}" for whose, each in panel.errors.items()),
         keys=tuple(
-            (colour, f"{name}, dashed its limit") for name, colour in zip(named, plots.MODEL_COLOURS, strict=False)
+            (colour, f"{name}, its limit dashed") for name, colour in zip(named, plots.MODEL_COLOURS, strict=False)
         ),
         plot=partial(plots.episodes_plot, panel),
         figure=partial(figures.episodes_figure, panel),
@@ -141,7 +141,7 @@ def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
     caption = f"{'A typical' if which == 'typical' else 'The worst'} {what} of the picked network"
     if not any(half is not None for half in response.band):
         return replace(drawing, caption=caption)
-    keys = (*drawing.keys, ("band", "where a new one stays, all along it"))
+    keys = (*drawing.keys, ("band", "where a new one stays throughout"))
     return replace(drawing, caption=f"{caption}, with its band", keys=keys)
 
 
@@ -191,7 +191,7 @@ def families(run: RunContents) -> Section | None:
         name="families",
         caption=f"{label.split(' (')[0]} of each family",
         summary="; ".join(f"{one.name}: best {one.best:.6g}, median {one.median:.6g}" for one in seen) + ".",
-        keys=(("accent", "best"), ("measured", "median"), ("dot", "half of the networks")),
+        keys=(("accent", "best"), ("measured", "median"), ("dot", "middle half of the networks")),
         plot=partial(plots.families_plot, run.families, label),
         figure=partial(figures.families_figure, run.families, label),
     )
@@ -234,7 +234,7 @@ def learning(run: RunContents) -> Section | None:
         name="learning",
         caption="Mean best score of a search, by its number of networks",
         summary=f"From {curve[0]:.5g} with {sizes[0]:.0f} to {curve[-1]:.5g} with {sizes[-1]:.0f} networks.",
-        keys=(("accent", "mean best of so many of the networks"),),
+        keys=(("accent", "mean best score of a search of this size"),),
         plot=partial(plots.learning_plot, sizes, curve, label),
         figure=partial(figures.learning_figure, sizes, curve, label),
     )
