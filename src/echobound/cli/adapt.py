@@ -18,8 +18,6 @@ from echobound.network import Adaptation, EchoStateNetwork, respond
 from echobound.runs import RunFolder
 from echobound.scores import summary
 
-__all__ = ["adapt"]
-
 NOT_COVERED = (
     "The certificate does not cover the adapted network, which is another one: test it in free run before you use it."
 )
@@ -53,20 +51,12 @@ def adapt(
     scores = {name: _scores(one, tests) for name, one in (("before", model), ("adapted", adapted))} if tests else None
     adapted.save(output)
     if as_json:
-        print_json(
-            {
-                "run": str(run),
-                "samples": adaptation.samples,
-                "changes": list(adaptation.changes),
-                "scores": scores,
-                "output": str(output),
-                "statement": NOT_COVERED,
-            }
-        )
+        seen = {"samples": adaptation.samples, "changes": list(adaptation.changes), "scores": scores}
+        print_json({"run": str(run), **seen, "output": str(output), "statement": NOT_COVERED})
         return
     changes = ", ".join(f"after {count} of them" for count in adaptation.changes)
-    seen = f"the plant was seen to change {changes}" if changes else "no change of the plant was seen"
-    facts = [("learnt", f"{adaptation.samples} new samples; {seen}")]
+    change = f"the plant was seen to change {changes}" if changes else "no change of the plant was seen"
+    facts = [("learnt", f"{adaptation.samples} new samples; {change}")]
     for name, one in (scores or {}).items():
         facts.append((f"test, {name}", f"FIT {one['fit']:.5g} %, RMSE {one['rmse']:.5g}"))
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
