@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, ranking
+from echobound.scores import Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +67,10 @@ class Identification:
     model: EchoStateNetwork | None
     certificate: Certificate
     table: Rows
-    scores: dict[str, Any]
+    scores: dict[str, Summary]
     generalisation: Generalisation | None
     committee: Committee | None
-    committee_scores: dict[str, Any] | None
+    committee_scores: dict[str, Summary] | None
     chosen: tuple[str, ...]
     run: Path | None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -16,7 +16,7 @@ from echobound.data import Record
 from echobound.kernels import compiled_dynamics
 from echobound.network import Adaptation, EchoStateNetwork, respond
 from echobound.runs import RunFolder
-from echobound.scores import summary
+from echobound.scores import Summary, summary
 
 NOT_COVERED = (
     "The certificate does not cover the adapted network, which is another one: test it in free run before you use it."
@@ -62,7 +62,7 @@ def adapt(
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
 
 
-def _scores(model: EchoStateNetwork, tests: list[Record]) -> dict[str, Any]:
+def _scores(model: EchoStateNetwork, tests: list[Record]) -> Summary:
     """FIT and RMSE of the free run over all test records."""
     pairs = respond(model, tests, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))

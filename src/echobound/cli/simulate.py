@@ -21,7 +21,7 @@ from echobound.files import write_whole
 from echobound.kernels import compiled_dynamics
 from echobound.network import Committee, EchoStateNetwork, Simulation
 from echobound.runs import RunFolder
-from echobound.scores import summary
+from echobound.scores import Summary, summary
 
 FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
@@ -75,7 +75,7 @@ class _Run:
 
     name: str
     simulation: Simulation
-    scores: dict[str, Any] | None
+    scores: Summary | None
 
     @property
     def note(self) -> str:

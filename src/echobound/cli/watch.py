@@ -27,7 +27,7 @@ def watch(
     if as_json:
         names = ("done", "planned", "best", "worst", "failures", "rate", "remaining")
         known: dict[str, Any] = {name: getattr(status.progress, name, None) for name in names}
-        campaign = {"run": str(run), "running": status.running, "holder": status.holder or None, "what": status.what}
+        campaign = {"run": str(run), "running": status.running, "holder": status.holder, "what": status.what}
         print_json(campaign | known)
         return
     with progress(str(run), quiet=once or not status.running) as tell:
@@ -43,7 +43,7 @@ def _words(status: CampaignStatus) -> str:
     if status.progress is None:
         return "nothing was drawn yet"
     what = f"{status_line(status.progress)} ({status.what})"
-    if status.running:
+    if status.holder is not None:
         return f"{what}, written by process {status.holder['pid']} on host {status.holder['host']}"
     if status.progress.done < status.progress.planned:
         return f"{what}, not running: the command that started it resumes it"

@@ -11,11 +11,19 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from echobound.errors import RunError
 
 NAME = "ledger.lock"
+
+
+class Holder(TypedDict):
+    """The process that writes in a folder; None where its lock file does not say."""
+
+    pid: int | None
+    host: str | None
+    since: str | None
 
 
 def lock(folder: Path) -> Callable[[], None]:
@@ -66,7 +74,7 @@ def lock(folder: Path) -> Callable[[], None]:
     return release.close
 
 
-def holder(folder: Path) -> dict[str, Any] | None:
+def holder(folder: Path) -> Holder | None:
     """The process that writes in a folder: ``pid``, ``host`` and ``since``; None if there is none."""
     try:
         import fcntl
@@ -91,9 +99,9 @@ def _is_current(handle: int, path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Holder:
     try:
         found = json.loads(path.read_text())
-        return {name: found[name] for name in ("pid", "host", "since")}
+        return {"pid": found["pid"], "host": found["host"], "since": found["since"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"pid": None, "host": None, "since": None}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import RunError
 from echobound.runs.ledger import latest_progress
-from echobound.runs.lock import holder
+from echobound.runs.lock import Holder, holder
 from echobound.runs.progress import Progress
 
 STREAMS = {SEARCH: "search", VERIFICATION: "fresh networks"}
@@ -21,7 +20,7 @@ class CampaignStatus:
 
     progress: Progress | None  # None before the first start
     what: str  # is being drawn: the search or fresh networks, and the family where there are several
-    holder: dict[str, Any]  # pid, host and since of the process that writes; empty if none does
+    holder: Holder | None  # the process that writes, if one does
 
     @property
     def running(self) -> bool:
@@ -31,7 +30,7 @@ class CampaignStatus:
 
 def status_of(folder: Path) -> CampaignStatus:
     """Status of the campaign in a run folder; whoever writes there is not disturbed."""
-    path, writes = folder / "ledger.sqlite", holder(folder) or {}
+    path, writes = folder / "ledger.sqlite", holder(folder)
     started = path.exists()
     if not started and not writes and not (folder / "plan.json").exists():
         raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")

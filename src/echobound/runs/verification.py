@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -17,7 +17,27 @@ from echobound.scenario.words import upward
 CASES: tuple[Case, ...] = ("best", "worst")
 
 
-def verification_of(folder: RunFolder) -> dict[str, Any]:
+class CaseOutcome(TypedDict, total=False):
+    """What fresh networks say about the best or the worst of a search; see `verify`."""
+
+    name: str  # of the family, inside `families`
+    fresh: int
+    violations: int
+    ties: int
+    p_value: float
+    epsilon_combined: float
+    clopper_pearson: float
+    statement: str
+    families: list[CaseOutcome]
+
+
+class VerificationOutcome(CaseOutcome):
+    """The best case, with the worst case beside it."""
+
+    worst: CaseOutcome
+
+
+def verification_of(folder: RunFolder) -> VerificationOutcome:
     """Violations among all fresh networks drawn so far, with their probability under the exact theory.
 
     The best case is at the top level, the worst case under ``worst``. If the worst network of the search diverged, none
@@ -47,7 +67,7 @@ class _FamilyScores:
     beta: Probability
     at_will: bool  # whether the number of networks of the search may depend on their scores
 
-    def outcome(self, case: Case) -> dict[str, Any]:
+    def outcome(self, case: Case) -> CaseOutcome:
         values = goodness(self.search, self.direction)
         threshold = self.search[np.argmax(values) if case == "best" else np.argmin(values)]
         if case == "worst" and not np.isfinite(threshold):
@@ -58,13 +78,13 @@ class _FamilyScores:
         outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, alone=alone)
         return self._listed(strict, ties, outcome.p_value, outcome, outcome.statement(case))
 
-    def _divergence(self) -> dict[str, Any]:
+    def _divergence(self) -> CaseOutcome:
         failures, diverged = (int((~np.isfinite(scores)).sum()) for scores in (self.search, self.fresh))
         counts = len(self.search), failures, len(self.fresh), diverged
         outcome = verify_divergence(*counts, self.beta, alone=self.at_will)
         return self._listed(0, diverged, 1.0, outcome, outcome.statement)
 
-    def _listed(self, violations: int, ties: int, p_value: float, outcome: Any, statement: str) -> dict[str, Any]:
+    def _listed(self, violations: int, ties: int, p_value: float, outcome: Any, statement: str) -> CaseOutcome:
         return {
             "fresh": len(self.fresh),
             "violations": violations,
@@ -76,7 +96,7 @@ class _FamilyScores:
         }
 
 
-def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case) -> dict[str, Any]:
+def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case) -> CaseOutcome:
     """How many networks of all families violate the certificate, and each family against its own best or worst.
 
     A network that violates the certificate violates its own family's best as well. So the largest of the families'
@@ -105,7 +125,7 @@ def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case)
         "statement": (
             f"Of {len(fresh)} fresh networks, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
             f" {case}: {own}; the exact theory gives so many, or more, in one of the {len(each)} families a probability"
-            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network of whichever family"
+            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network from any family"
             f" {new} with probability at most {upward(combined)} at confidence 1 - {certificate.beta:g}."
         ),
         "families": [{"name": name, **outcome} for name, outcome in zip(names, each, strict=True)],
