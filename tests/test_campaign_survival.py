@@ -270,30 +270,6 @@ def test_killed_while_the_ledger_was_made(ph_records, tmp_path, monkeypatch):
         assert len(ledger.rows()) == 0
 
 
-def test_a_ledger_of_the_first_schema_is_read_and_migrated(ph_records, tmp_path):
-    run = identify(*ph_records, **SMALL, run=tmp_path / "r").run
-    expected = RunFolder(run).certificate
-    make_old(run / "ledger.sqlite")
-    assert RunFolder(run).certificate == expected, "read as it is"
-    assert "nothing was drawn yet" in echobound("watch", run, cwd=tmp_path).stdout
-    again = identify(*ph_records, **SMALL, run=run)
-    assert again.certificate == expected
-    assert again.certificate.provenance["ran"] == [{"networks": 40}], "where it was computed is not known"
-    with sqlite3.connect(run / "ledger.sqlite") as db:
-        assert dict(db.execute("SELECT name, value FROM about"))["schema"] == "2"
-    db.close()
-
-
-def make_old(path):
-    """What 0.1.0 of before the engines wrote."""
-    with sqlite3.connect(path) as db:
-        db.execute("DROP TABLE origins")
-        db.execute("DROP TABLE progress")
-        db.execute("ALTER TABLE rows DROP COLUMN origin")
-        db.execute("UPDATE about SET value = '1' WHERE name = 'schema'")
-    db.close()
-
-
 def test_a_ledger_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with Ledger(path, "p", ["fit"]):

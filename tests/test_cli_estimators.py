@@ -53,7 +53,7 @@ def test_watch_and_audit(desk):
     ("arguments", "expected"),
     [
         (["verify", "mlp", "--fresh", "3"], "stores neither its data nor what it drew (MLPRegressor)"),
-        (["simulate", "mlp", "plant.csv"], "no stored model: of what it drew (MLPRegressor)"),
+        (["simulate", "mlp", "plant.csv"], "no stored model, only the scores of what it drew (MLPRegressor)"),
         (["adapt", "mlp", "plant.csv", "--output", "adapted.npz"], "mlp has no stored model"),
         (["generalise", "mlp", "plant.csv"], "mlp does not hold its data"),
         (["renew", "mlp", "plant.csv", "--open-loop"], "mlp does not hold its data"),

@@ -128,7 +128,7 @@ def test_every_command_that_reads_files_reads_them_alike(command):
 
 def test_the_commands_of_the_table_are_those_of_the_overview():
     names = {command.__name__.replace("_", "-") for command in COMMANDS}
-    assert names | {"plan"} == set(typer.main.get_command(app).commands)
+    assert names == set(typer.main.get_command(app).commands)
     assert demo in COMMANDS
 
 

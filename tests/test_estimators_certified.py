@@ -172,7 +172,7 @@ def test_what_only_sounds_like_a_cache_is_not_refused():
         ({"validation": "half"}, "a fraction of the rows or their number, got 'half'"),
         ({"networks": 3, "beta": 1e-7, "epsilon": 0.1}, "3 networks cannot certify"),
         ({"networks": None, "stop": "anytime", "discarded": 2}, "not under the rule anytime: leave out one of the two"),
-        ({"discarded": 5}, "networks to set aside must be fewer than those drawn, and not negative: 5"),
+        ({"discarded": 5}, "networks to set aside must be less than those drawn and not negative, got 5"),
         ({"networks": None, "stop": "patience"}, "unknown stopping rule"),
         ({"random_state": -1}, "seed must be an integer from 0"),
     ],

@@ -23,7 +23,7 @@ from echobound.estimators import CertifiedSearch, draw_estimator
 from echobound.files import write_json
 from echobound.report import run_figures
 from echobound.runs.derivation import certificate_of
-from echobound.runs.ledger import rows_digest
+from echobound.runs.ledger import Ledger, rows_digest
 
 
 @pytest.fixture(scope="module")
@@ -249,16 +249,15 @@ def test_an_interruption_is_a_reason_to_stop_at_will(tmp_path):
 
 
 def test_the_ledger_is_opened_once(tmp_path, monkeypatch):
-    import echobound.runs.folder as module
-
     opened = []
 
-    class Watched(module.Ledger):
+    class Watched(Ledger):
         def __init__(self, *args, **options):
             opened.append(args)
             super().__init__(*args, **options)
 
-    monkeypatch.setattr(module, "Ledger", Watched)
+    for module in ("folder", "rows"):
+        monkeypatch.setattr(f"echobound.runs.{module}.Ledger", Watched)
     search = CertifiedSearch(Chance(), networks=8, beta=0.3, run=tmp_path / "run").fit(*rows_of())
     assert len(opened) == 1
     verify(tmp_path / "run", 5, candidates=[search.candidates_])

@@ -158,7 +158,7 @@ def test_every_network_is_a_dot_and_violators_are_circled(run, desk):
     drawn = desk.of("sampling", f"{scatters}.map(r => [...r.data_source.data.index])")
     assert sorted(index for part in drawn for index in part) == sorted([*range(NETWORKS)] * 2), "in both panels"
     best = folder.certificate.threshold
-    fresh = folder.verification["scores"]
+    fresh = folder.fresh["scores"]
     for case, beyond in (
         ("best", np.flatnonzero(fresh[:, 0] > best)),
         ("worst", np.flatnonzero(fresh[:, 1] > folder.search["scores"][:, 1].max())),

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import json
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -17,7 +18,7 @@ from echobound.network import respond
 from echobound.plants import ph_experiment
 from echobound.report import write_page
 from echobound.report.contents import RunContents
-from echobound.report.sections import SECTIONS, again, generalisation
+from echobound.report.sections import SECTIONS, generalisation, rerun_command
 from echobound.runs.folder import RunFolder
 from echobound.verify import verify
 
@@ -169,12 +170,8 @@ def test_of_bokehs_scripts_the_core_alone_is_in_the_page_and_once(run):
 
 
 @pytest.mark.parametrize("name", ["it's", 'a "run"', "naïve 水 😀", "$HOME `id`"])
-def test_the_command_survives_the_name_of_the_folder(run, name):
-    import shlex
-    from types import SimpleNamespace
-
-    command = again(SimpleNamespace(plan=RunFolder(run[0]).plan, name=name))
-    python, dash, code = shlex.split(command)
+def test_the_command_survives_the_name_of_the_folder(name):
+    python, dash, code = shlex.split(rerun_command(name))
     assert (python, dash) == ("python", "-c")
     [constants] = [
         [n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
@@ -295,7 +292,7 @@ def test_ten_thousand_networks_and_samples_fit_into_five_megabytes(run, monkeypa
             scores=response.scores,
         )
     ]
-    folder.__dict__["search"] = contents.fresh = search  # nobody trained these
+    contents.search = contents.fresh = search  # nobody trained these
     monkeypatch.setattr("echobound.report.page.RunContents", lambda folder: contents)
     target = run[0].parent / "large"
     target.mkdir()

@@ -9,7 +9,7 @@ from echobound import audit, generalise, identify, ph_experiment, verify
 from echobound.data.experiments import Experiments
 from echobound.network import Committee, EchoStateNetwork
 from echobound.runs import RunFolder
-from echobound.runs import folder as module
+from echobound.runs import rows as module
 from echobound.runs.ledger import Ledger
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.scoring import scores_of

@@ -22,57 +22,29 @@ from echobound.kernels.sensitivity import Agreement, compare_rows
 from echobound.kernels.training import train_network
 from echobound.scores import Score
 
-__all__ = ["REMADE", "Candidates", "Made", "Networks"]
-
 REMADE = 1e-6  # relative: far above rounding, far below what a forger could gain
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """A candidate made from its index.
-
-    Parameters
-    ----------
-    model
-        The trained model.
-    scores
-        What it scores now; its row must say the same.
-    outputs
-        For a network, its outputs on the scored samples of each fold.
-    """
+    """A candidate made from its index: the trained model."""
 
     model: Any
-    scores: Vector
-    outputs: list[Signal] = field(default_factory=list)
+    scores: Vector  # what it scores now; its row must say the same
+    outputs: list[Signal] = field(default_factory=list)  # of a network, on the scored samples of each fold
 
 
 class Candidates(ABC):
-    """The draws of one family and stream. A draw follows from (seed, stream, family, index) alone.
-
-    Attributes
-    ----------
-    seed, stream, family
-        With an index, they name a draw. The stream is that of the search, or of fresh draws.
-    measures
-        The scores; the first one selects.
-    code
-        What computes them, for the records.
-    data
-        Digest of the data, where a run does not store them: whoever brings candidates must bring those of its plan.
-    parallel
-        Whether several threads of a process may score at once.
-    batch
-        How many are best scored in one call; None leaves it to the clock.
-    """
+    """The draws of one family and stream. A draw follows from (seed, stream, family, index) alone."""
 
     seed: int
-    stream: int
+    stream: int  # of the search, or of fresh draws
     family: int
-    measures: tuple[Score, ...]
-    code: str
-    data: str | None = None
-    parallel: bool = True
-    batch: int | None = None
+    measures: tuple[Score, ...]  # the first one selects
+    code: str  # what computes them, for the records
+    data: str | None = None  # digest where a run does not store its data: candidates must bring those of its plan
+    parallel: bool = True  # whether several threads of a process may score at once
+    batch: int | None = None  # how many are best scored in one call; None leaves it to the clock
 
     @abstractmethod
     def score(self, indices: Sequence[int]) -> Rows:

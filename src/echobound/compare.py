@@ -11,14 +11,14 @@ import numpy as np
 from echobound.data import as_records
 from echobound.errors import InputError
 from echobound.network import Model
-from echobound.scores import summary
+from echobound.scores import Summary, summary
 
 __all__ = ["compare"]
 
 
 def compare(
     data: Any, *models: Model | Mapping[str, Model], horizon: float | None = None, washout: int | None = None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Summary]:
     """Score any number of models on the same samples of the same data: FIT as in MATLAB's ``compare``, and RMSE.
 
     Parameters

@@ -18,8 +18,6 @@ from echobound.runs.lock import lock
 from echobound.runs.opening import models_of, open_test_data, permit_opening, record_once
 from echobound.scenario import Generalisation
 
-__all__ = ["generalise"]
-
 
 def generalise(
     run: str | Path,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -30,8 +30,7 @@ from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, ranking
-
-__all__ = ["Identification", "identify"]
+from echobound.scores import Summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +49,8 @@ class Identification:
         FIT and RMSE of the model on validation and, where given, test data.
     generalisation
         The second certificate, on test data: what model and committee are worth on new data. None without test data.
-    committee
-        The best networks as one model; the certificate does not cover it. None if it was not asked for.
-    committee_scores
-        Its FIT and RMSE.
+    committee, committee_scores
+        The best networks as one model, with its FIT and RMSE; the certificate does not cover it. None if not asked for.
     chosen
         What was chosen because it was not given, a sentence each.
     run
@@ -70,10 +67,10 @@ class Identification:
     model: EchoStateNetwork | None
     certificate: Certificate
     table: Rows
-    scores: dict[str, Any]
+    scores: dict[str, Summary]
     generalisation: Generalisation | None
     committee: Committee | None
-    committee_scores: dict[str, Any] | None
+    committee_scores: dict[str, Summary] | None
     chosen: tuple[str, ...]
     run: Path | None
 

@@ -16,8 +16,6 @@ from echobound.plan import RenewalStep, settle_validation
 from echobound.runs import Progress, RunFolder
 from echobound.scenario.statements.renewal import require_independent
 
-__all__ = ["renew"]
-
 
 def renew(
     run: str | Path,

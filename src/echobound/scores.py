@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -119,7 +119,20 @@ def peak(measured: Array, simulated: Array) -> Array:
     return np.where(np.isfinite(value), value, np.inf)
 
 
-def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str, Any]:
+class OutputScores(TypedDict):
+    """FIT and RMSE."""
+
+    fit: float
+    rmse: float
+
+
+class Summary(OutputScores):
+    """FIT and RMSE over all outputs, and of each."""
+
+    per_output: dict[str, OutputScores]
+
+
+def summary(measured: Array, simulated: Array, names: Sequence[str]) -> Summary:
     """Return FIT and RMSE over all outputs, and for each output by name.
 
     Examples
@@ -135,16 +148,21 @@ def summary(measured: Array, simulated: Array, names: Sequence[str]) -> dict[str
     }
 
 
-def mean_summary(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def mean_summary(summaries: Sequence[Summary]) -> Summary:
     """Return the mean of several summaries, number by number: the scores of blocks that are scored in turn.
 
     Examples
     --------
-    >>> mean_summary([{"per_output": {"pH": {"fit": 20.0}}}, {"per_output": {"pH": {"fit": 80.0}}}])
-    {'per_output': {'pH': {'fit': 50.0}}}
+    >>> one, two = ({"fit": x, "rmse": x, "per_output": {"pH": {"fit": x, "rmse": x}}} for x in (20.0, 80.0))
+    >>> mean_summary([one, two])["per_output"]
+    {'pH': {'fit': 50.0, 'rmse': 50.0}}
     """
-    values = {key: [one[key] for one in summaries] for key in summaries[0]}
-    return {k: mean_summary(v) if isinstance(v[0], dict) else float(np.mean(v)) for k, v in values.items()}
+
+    def mean(scores: Sequence[OutputScores]) -> OutputScores:
+        return {"fit": float(np.mean([s["fit"] for s in scores])), "rmse": float(np.mean([s["rmse"] for s in scores]))}
+
+    outputs = {name: mean([one["per_output"][name] for one in summaries]) for name in summaries[0]["per_output"]}
+    return {**mean(summaries), "per_output": outputs}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from echobound.campaign import Computing, ComputingSettings, run_campaign
 from echobound.candidates import Candidates
@@ -14,9 +14,7 @@ from echobound.report import write_page
 from echobound.runs import Progress, RunFolder
 from echobound.runs.drawn import require_candidates
 from echobound.runs.progress import TotalProgress
-from echobound.runs.verification import verification_of
-
-__all__ = ["verify"]
+from echobound.runs.verification import VerificationOutcome, verification_of
 
 
 def verify(
@@ -27,7 +25,7 @@ def verify(
     computing: Computing | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     **settings: Unpack[ComputingSettings],
-) -> dict[str, Any]:
+) -> VerificationOutcome:
     """Draw fresh networks from the law of a run, and count those that violate its certificate.
 
     They come from a stream of their own, so that none is among those of the search. A second call continues at the next

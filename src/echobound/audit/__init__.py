@@ -6,6 +6,6 @@ a claim, and a sample of the others that nobody could foresee.
 """
 
 from echobound.audit.auditing import audit
-from echobound.audit.findings import Audit, Finding, detection
+from echobound.audit.findings import Audit, detection
 
-__all__ = ["Audit", "Finding", "audit", "detection"]
+__all__ = ["Audit", "audit", "detection"]

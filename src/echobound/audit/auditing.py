@@ -20,8 +20,6 @@ from echobound.runs import Progress, RunFolder
 from echobound.runs.drawn import require_candidates
 from echobound.runs.faults import Faults
 
-__all__ = ["audit"]
-
 
 def audit(
     run: str | Path,
@@ -103,7 +101,9 @@ def audit(
             require_candidates(plan, candidates, but=["packages"])
         rows = faults.attempt("ledger.sqlite", lambda: (folder.search, folder.fresh))
         faults.attempt("certificate.json", lambda: folder.certificate)
-        drawn = candidates or faults.attempt("plan.json", lambda: _drawn(folder, how, stores_data))
+        drawn = candidates
+        if not drawn and stores_data:
+            drawn = faults.attempt("plan.json", lambda: folder.candidates(how.kernel))
         if drawn and faults.attempt("ledger.sqlite", lambda: folder.search) is not None:
             with how.open_engine() as engine:
                 retraining = Retraining(folder, drawn, engine, batch, on_progress)
@@ -117,10 +117,5 @@ def audit(
                 "nothing was drawn again, since this run stores neither its data nor what it drew: whoever has both"
                 " fits the search again in Python and passes candidates=[search.candidates_]"
             )
-    return Audit(
-        folder.path, tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes), *counts, seed=chosen
-    )
-
-
-def _drawn(folder: RunFolder, how: Computing, stores_data: bool) -> Sequence[Candidates]:
-    return folder.candidates(how.kernel) if stores_data else ()
+    found = tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes)
+    return Audit(folder.path, *found, *counts, seed=chosen)

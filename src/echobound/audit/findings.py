@@ -9,8 +9,6 @@ from typing import Any
 
 from echobound.runs.faults import Finding
 
-__all__ = ["Audit", "Finding", "detection"]
-
 SHARES = (0.01, 0.05, 0.1)
 
 
@@ -58,12 +56,9 @@ class Audit:
     @property
     def detection(self) -> list[dict[str, Any]]:
         """For some shares of forged rows among the others: the probability that this audit would have found one."""
-        table = []
-        for share in SHARES if self.others else ():
-            forged = math.ceil(share * self.others)
-            probability = detection(self.others, self.sampled, forged)
-            table.append({"share": share, "forged": forged, "probability": probability})
-        return table
+        forged = {share: math.ceil(share * self.others) for share in SHARES} if self.others else {}
+        found = {share: detection(self.others, self.sampled, count) for share, count in forged.items()}
+        return [{"share": share, "forged": forged[share], "probability": found[share]} for share in forged]
 
     @property
     def statement(self) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 from echobound.data import Record
 from echobound.data.experiments import Experiments
 from echobound.data.overlap import places_in, samples_of
+from echobound.files import jsonable
 from echobound.runs.faults import Faults
 
-__all__ = ["check_originals"]
+KEPT = ("sampling_time", "input_names", "output_names")  # what a record has from its file besides samples
 
 
 def check_originals(experiments: Experiments, originals: Sequence[Record], faults: Faults) -> None:
@@ -30,14 +31,7 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], fault
         unused = [(i, at) for i, at in places if not used[i][at : at + len(record)].any()]
         number, at = (unused or places)[0]
         used[number][at : at + len(record)] = True
-        ours, theirs = (
-            {
-                "sampling_time": one.sampling_time,
-                "input_names": list(one.input_names),
-                "output_names": list(one.output_names),
-            }
-            for one in (originals[number], record)
-        )
+        ours, theirs = ({key: jsonable(getattr(one, key)) for key in KEPT} for one in (originals[number], record))
         faults.compare("data.npz", ours, theirs, name)
     for original, seen in zip(originals, used, strict=True):
         if found_all and not seen.all():

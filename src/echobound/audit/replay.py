@@ -22,8 +22,6 @@ from echobound.runs.reader import stated_of
 from echobound.scenario import EpisodeErrors, Generalisation, Questions
 from echobound.typed import from_json
 
-__all__ = ["replay_test_data"]
-
 FILE = "generalisation.json"
 NAMED = 3  # numbers that are named one by one
 Numbers = dict[tuple[Any, ...], Any]
@@ -60,7 +58,9 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
         return later
     used = [(role, record) for role, record in experiments.roles if test is not own or role != "test"]
     faults.attempt("test data", lambda: require_untouched(test, used))
-    picked = faults.attempt("ledger.sqlite", lambda: _picked(folder))
+    # The best score by the ledger; none if all networks diverged.
+    best = faults.attempt("ledger.sqlite", lambda: [float(folder.search["scores"][i, 0]) for i in folder.ranked(1)])
+    picked = best[0] if best else None
 
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)
@@ -80,12 +80,6 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     return later
 
 
-def _picked(folder: RunFolder) -> float | None:
-    """The best score of the search, by the ledger."""
-    best = folder.ranked(1)
-    return float(folder.search["scores"][best[0], 0]) if best else None
-
-
 def _settled(stated: dict[str, Any]) -> Questions:
     try:
         return from_json(Questions, stated["settled"])
@@ -93,15 +87,12 @@ def _settled(stated: dict[str, Any]) -> Questions:
         raise InputError(f"what was settled cannot be read: {error}") from None
 
 
-def _moved(model: Model, number: int) -> Model:
+def _moved(model: Any, number: int) -> Any:
     """The model with its readout changed by as much as rounding may."""
     if isinstance(model, Committee):
-        return Committee(tuple(replace(member, readout=_nudged(member.readout, number)) for member in model.members))
-    return replace(model, readout=_nudged(model.readout, number))
-
-
-def _nudged(readout: Any, number: int) -> Any:
-    return readout * (1 + READOUT * np.random.default_rng(number).choice([-1.0, 1.0], readout.shape))
+        return Committee(tuple(_moved(member, number) for member in model.members))
+    signs = np.random.default_rng(number).choice([-1.0, 1.0], model.readout.shape)
+    return replace(model, readout=model.readout * (1 + READOUT * signs))
 
 
 def _reconciled(

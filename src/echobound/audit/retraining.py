@@ -21,13 +21,10 @@ from echobound.kernels.training import final_fit
 from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import search_of
-from echobound.runs.faults import Faults
 from echobound.runs.progress import TotalProgress
 from echobound.runs.reader import stated_of
 from echobound.runs.rows import NAMED
 from echobound.scenario import claims_of
-
-__all__ = ["Retraining"]
 
 NAMES = {SEARCH: "search", VERIFICATION: "verification"}
 Draw = tuple[int, int]  # family and index
@@ -44,18 +41,14 @@ class Retraining:
     on_progress: Callable[[Progress], None] | None
     tied: set[Draw] = field(default_factory=set)  # two of their ridges are as good as equal
 
-    @property
-    def faults(self) -> Faults:
-        """Where findings go."""
-        return self.folder.faults
+    def __post_init__(self) -> None:
+        self.faults = self.folder.faults
 
     def check_rows(self, sample: int | None, seed: int) -> tuple[int, int, int]:
         """Train again; return how many carry a claim, how many others there are, and how many of those were trained."""
         fresh = self.faults.attempt("ledger.sqlite", lambda: self.folder.fresh)
         recorded = {SEARCH: self.folder.search, VERIFICATION: self.folder.search[:0] if fresh is None else fresh}
-        table = {
-            (stream, int(row["family"]), int(row["index"])): row for stream, rows in recorded.items() for row in rows
-        }
+        table = {(s, int(row["family"]), int(row["index"])): row for s, rows in recorded.items() for row in rows}
         claimed = {(SEARCH, *draw) for draw in self.claimed()}
         others = sorted(set(table) - claimed)
         count = len(others) if sample is None else min(sample, len(others))
@@ -100,16 +93,10 @@ class Retraining:
 
     def _require_disjoint(self, table: Iterable[tuple[int, int, int]]) -> None:
         """No draw of the verification may be one of the search, nor one of a family one of another."""
-        keys = [
-            tuple(key)
-            for stream, family in product(NAMES, self.candidates)
-            for key in draw_keys(
-                family.seed,
-                stream,
-                family.family,
-                sorted(i for s, number, i in table if (s, number) == (stream, family.family)),
-            ).tolist()
-        ]
+        keys: list[tuple[int, ...]] = []
+        for stream, family in product(NAMES, self.candidates):
+            indices = sorted(i for s, number, i in table if (s, number) == (stream, family.family))
+            keys += map(tuple, draw_keys(family.seed, stream, family.family, indices).tolist())
         alike = len(keys) - len(set(keys))
         if alike:
             self.faults.report("draws of the verification", "", "none of the search", f"{alike} of them")
@@ -132,12 +119,9 @@ class Retraining:
                 if different <= NAMED:
                     self.faults.report("ledger.sqlite", name, _row(drawn, row), _row(drawn, other))
         if different > NAMED:
-            self.faults.report(
-                "ledger.sqlite",
-                f"networks{of} of the {stream}",
-                f"the rows of {len(rows)} that were trained again",
-                f"{different} that differ, those above among them",
-            )
+            expected = f"the rows of {len(rows)} that were trained again"
+            found = f"{different} that differ, those above among them"
+            self.faults.report("ledger.sqlite", f"networks{of} of the {stream}", expected, found)
 
     def check_models(self) -> None:
         """Train the picked network and the committee again."""
@@ -165,9 +149,7 @@ class Retraining:
         differs += [key for key, distance in distances.items() if distance > TOLERANCE]
         if not differs:
             return
-        close = (
-            differs == ["readout"] and isinstance(drawn, Networks) and distances["readout"] <= _moves(drawn, draw[1])
-        )
+        close = differs == ["readout"] and distances["readout"] <= _moves(drawn, draw[1])
         if close or (draw in self.tied and set(differs) <= {"origin", "readout"}):
             name = f"{file}, {part}" if part else file
             self.faults.sensitive.append(f"{name}: its readout differs by {distances['readout']:.1e}, as by rounding")
@@ -175,8 +157,10 @@ class Retraining:
             self.faults.report(file, part, f"network {draw[1]} trained again", f"another {', '.join(differs)}")
 
 
-def _moves(drawn: Networks, index: int) -> float:
+def _moves(drawn: Candidates, index: int) -> float:
     """How far rounding moves the readout of a network."""
+    if not isinstance(drawn, Networks):
+        return 0.0
     best, _ = drawn.kernel.trial(drawn.problem, index).pick(drawn.problem)
     return readout_moves(final_fit(drawn.problem, best), drawn.kernel, index)
 

@@ -2,21 +2,17 @@
 
 from echobound.campaign.computing import Computing, ComputingSettings
 from echobound.campaign.dispatch import evaluate_draws, run_campaign
-from echobound.campaign.engines import Engine, get_engine, require_known
-from echobound.campaign.interrupt import Interrupted
-from echobound.campaign.machine import usable_cores, worker_count
+from echobound.campaign.engines import Engine, get_engine
+from echobound.campaign.machine import usable_cores
 from echobound.campaign.search import run_search
 
 __all__ = [
     "Computing",
     "ComputingSettings",
     "Engine",
-    "Interrupted",
     "evaluate_draws",
     "get_engine",
-    "require_known",
     "run_campaign",
     "run_search",
     "usable_cores",
-    "worker_count",
 ]

@@ -8,24 +8,13 @@ from itertools import islice
 
 from echobound.errors import InputError
 
-__all__ = ["Batches"]
-
 SECONDS = 1.0  # what a batch should take: long compared with handing it out, short enough to wait for
 CLIENT = 0.01  # what handing one out and writing its rows costs the client on Dask; see benchmarks/campaign.py
 FIRST = 8  # draws in a batch before anything is measured
 
 
 class Batches:
-    """Cuts indices into batches of about a second.
-
-    Parameters
-    ----------
-    indices
-        What is to be scored.
-    todo
-        How many they are.
-    size
-        A fixed size instead.
+    """Cuts indices, `todo` of them, into batches of about a second, or of a fixed size.
 
     Examples
     --------

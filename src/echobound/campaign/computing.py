@@ -15,8 +15,6 @@ from echobound.errors import InputError
 from echobound.kernels import Kernel
 from echobound.plan import Plan, setting
 
-__all__ = ["Computing", "ComputingSettings", "split_settings"]
-
 
 class ComputingSettings(TypedDict, total=False):
     """The fields of `Computing` as keywords of `identify`, `verify`, `renew` and `audit`."""

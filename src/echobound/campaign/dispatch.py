@@ -23,8 +23,6 @@ from echobound.runs.ledger import Ledger
 from echobound.runs.progress import Progress
 from echobound.runs.provenance import require_same_versions
 
-__all__ = ["evaluate_draws", "run_campaign"]
-
 AHEAD = 2  # batches submitted for each worker: one in hand, one waiting
 LOSSES = 3  # times a batch may be lost with its worker
 GLANCE = 0.2  # seconds between looks at signals and at the engine's health
@@ -44,20 +42,8 @@ def run_campaign(
 
     The result does not depend on `batch` or `engine`. Rows go to the ledger as batches are finished. A signal (SIGINT,
     SIGTERM) lets the batches in hand finish and raises `Interrupted`; a process that is killed loses them. Either way
-    the same call resumes from there.
-
-    Parameters
-    ----------
-    candidates, indices
-        What to score.
-    ledger
-        Where rows are, and go.
-    engine
-        Where batches are scored.
-    batch
-        Draws in a batch; about a second's worth if not given.
-    on_progress
-        Called at the start and after each batch.
+    the same call resumes from there. A batch is about a second's worth of draws if its size is not given; progress is
+    reported at the start and after each batch.
     """
     stream, family = candidates.stream, candidates.family
     progress = ledger.begin(indices, candidates.measures[0].direction, stream, family)
@@ -96,18 +82,9 @@ def evaluate_draws(
         for report in _reports(engine, batches, asked):
             rows = np.concatenate([rows, report.rows])
             if on_progress is not None:
-                scores = sign * rows["scores"][:, 0]
-                on_progress(
-                    Progress(
-                        done=len(rows),
-                        planned=len(indices),
-                        best=float(sign * scores.max()),
-                        worst=float(sign * scores.min()),
-                        failures=int((rows["status"] == Status.DIVERGED).sum()),
-                        seconds=time.monotonic() - start,
-                        fresh=len(rows),
-                    )
-                )
+                scores, failures = sign * rows["scores"][:, 0], int((rows["status"] == Status.DIVERGED).sum())
+                best, worst, done = float(sign * scores.max()), float(sign * scores.min()), len(rows)
+                on_progress(Progress(done, len(indices), best, worst, failures, time.monotonic() - start, fresh=done))
         signum = asked()
         if signum is not None:
             raise Interrupted(signum, f"stopped by {signal.Signals(signum).name}: start again to train all of them")
@@ -134,7 +111,8 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
         if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
-        for future in sorted(ended, key=_failed):  # finished batches first: an error must not lose their rows
+        # Finished batches first: an error must not lose their rows.
+        for future in sorted(ended, key=lambda one: one.cancelled() or one.exception() is not None):
             batch = pending.pop(future)
             try:
                 report = future.result()
@@ -154,10 +132,6 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             require_same_versions(report.place.host, asdict(report.place))
             batches.took(len(batch), report.seconds)
             yield report
-
-
-def _failed(future: Future[Report]) -> bool:
-    return future.cancelled() or future.exception() is not None
 
 
 def _how_to_resume(signum: int, ledger: Ledger, reached: Progress) -> str:

@@ -9,8 +9,6 @@ from echobound.campaign.machine import memory_gib, worker_count
 from echobound.candidates import Candidates, Networks
 from echobound.errors import InputError
 
-__all__ = ["require_feasible"]
-
 
 def require_feasible(candidates: Sequence[Candidates], workers: int | None) -> None:
     """Refuse draws that cannot be made, and warn about least-squares problems with more columns than rows."""

@@ -9,18 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interrupted", "asked_to_stop"]
-
 
 class Interrupted(KeyboardInterrupt):
-    """A campaign was stopped by a signal, after the batches in hand.
-
-    Parameters
-    ----------
-    signum
-        The signal.
-    sentence
-        What was reached, and how to resume.
+    """A campaign was stopped by a signal, after the batches in hand; the sentence says how to resume.
 
     Examples
     --------

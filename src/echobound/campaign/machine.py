@@ -6,8 +6,6 @@ import os
 
 from echobound.errors import InputError
 
-__all__ = ["memory_gib", "usable_cores", "worker_count"]
-
 
 def usable_cores() -> int:
     """Number of cores this process may use."""

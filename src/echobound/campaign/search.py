@@ -17,8 +17,6 @@ from echobound.runs.derivation import networks_due, unbroken
 from echobound.runs.ledger import Ledger
 from echobound.runs.progress import TotalProgress
 
-__all__ = ["run_search"]
-
 
 def run_search(
     plan: SettledPlan,
@@ -47,7 +45,8 @@ def _search_family(plan: SettledPlan, candidates: Candidates, ledger: Ledger, en
         except Interrupted as asked:
             rows = ledger.rows(candidates.stream, candidates.family)
             rows = rows[: unbroken(rows)]  # batches finish in any order, but a certificate needs the first n draws
-            if asked.signum == signal.SIGINT and _certifies(plan, len(rows)):
+            may_stop = asked.signum == signal.SIGINT and plan.at_will and len(rows) > 0
+            if may_stop and plan.stop is not None and plan.stop.epsilon(len(rows)) < 1:
                 return rows
             raise
         # Asked only when all rows up to here are there, so that the answer does not depend on who finished first.
@@ -55,8 +54,3 @@ def _search_family(plan: SettledPlan, candidates: Candidates, ledger: Ledger, en
         if due <= count:
             return rows[:due]
         count = due
-
-
-def _certifies(plan: SettledPlan, networks: int) -> bool:
-    """Whether the search may stop here."""
-    return plan.stop is not None and plan.at_will and networks > 0 and plan.stop.epsilon(networks) < 1

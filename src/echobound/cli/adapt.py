@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -16,9 +16,7 @@ from echobound.data import Record
 from echobound.kernels import compiled_dynamics
 from echobound.network import Adaptation, EchoStateNetwork, respond
 from echobound.runs import RunFolder
-from echobound.scores import summary
-
-__all__ = ["adapt"]
+from echobound.scores import Summary, summary
 
 NOT_COVERED = (
     "The certificate does not cover the adapted network, which is another one: test it in free run before you use it."
@@ -53,26 +51,18 @@ def adapt(
     scores = {name: _scores(one, tests) for name, one in (("before", model), ("adapted", adapted))} if tests else None
     adapted.save(output)
     if as_json:
-        print_json(
-            {
-                "run": str(run),
-                "samples": adaptation.samples,
-                "changes": list(adaptation.changes),
-                "scores": scores,
-                "output": str(output),
-                "statement": NOT_COVERED,
-            }
-        )
+        seen = {"samples": adaptation.samples, "changes": list(adaptation.changes), "scores": scores}
+        print_json({"run": str(run), **seen, "output": str(output), "statement": NOT_COVERED})
         return
     changes = ", ".join(f"after {count} of them" for count in adaptation.changes)
-    seen = f"the plant was seen to change {changes}" if changes else "no change of the plant was seen"
-    facts = [("learnt", f"{adaptation.samples} new samples; {seen}")]
+    change = f"the plant was seen to change {changes}" if changes else "no change of the plant was seen"
+    facts = [("learnt", f"{adaptation.samples} new samples; {change}")]
     for name, one in (scores or {}).items():
         facts.append((f"test, {name}", f"FIT {one['fit']:.5g} %, RMSE {one['rmse']:.5g}"))
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
 
 
-def _scores(model: EchoStateNetwork, tests: list[Record]) -> dict[str, Any]:
+def _scores(model: EchoStateNetwork, tests: list[Record]) -> Summary:
     """FIT and RMSE of the free run over all test records."""
     pairs = respond(model, tests, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))

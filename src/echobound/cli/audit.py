@@ -18,7 +18,7 @@ from echobound.errors import InputError
 from echobound.runs import RunFolder
 from echobound.runs.faults import Faults
 
-__all__ = ["audit"]
+SEED = "Chooses them; if not given, it comes from the operating system, so that nobody can foresee it."
 
 
 def audit(
@@ -30,10 +30,7 @@ def audit(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Train all networks again.")] = False,
     sample: Annotated[int, typer.Option(help="Networks to train again of those that carry no claim.")] = 20,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Chooses them; if not given, it comes from the operating system, so nobody can foresee it."),
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help=SEED)] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,13 +47,7 @@ def audit(
     originals = _originals(run, files, reading) if files else None
     with progress("networks trained again", quiet) as show:
         outcome = echobound.audit(
-            run,
-            data=originals,
-            everything=everything,
-            sample=sample,
-            seed=seed,
-            computing=computing,
-            on_progress=show,
+            run, data=originals, everything=everything, sample=sample, seed=seed, computing=computing, on_progress=show
         )
     if as_json:
         print_json(outcome.to_dict())
@@ -70,9 +61,8 @@ def _originals(run: Path, files: list[str], reading: Reading) -> list[Record] | 
     """The original files, read with the names and the sampling time of the run where none are given."""
     folder = RunFolder(run, Faults(run, collect=True))  # where plan or data cannot be read, the audit says so
     if folder.faults.attempt("plan.json", lambda: folder.stores_data) is False:
-        raise InputError(
-            f"{run} does not store its data, so there is nothing to compare with the files: leave out --data"
-        )
+        nothing = "there is nothing to compare with the files"
+        raise InputError(f"{run} does not store its data, so {nothing}: leave out --data")
     experiments = folder.faults.attempt("data.npz", lambda: folder.experiments)
     return reading.read_like(experiments.training[0], files) if experiments and experiments.training else None
 

@@ -1,27 +1,18 @@
-"""`plan`: how many networks, what epsilon, what beta: all directions; and what a stopping rule promises."""
+"""`plan`: the number of networks, epsilon or beta from the other two, and what a stopping rule promises."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from echobound import scenario
 from echobound.cli.terminal import AsJson, console, print_json
 from echobound.errors import InputError
 
-if TYPE_CHECKING:
-    from echobound.scenario import StoppingRule
-
-__all__ = ["register"]
-
+BOUNDS = ("explicit", "exact")
+RULES = "patience:200 (the last 200 brought no improvement), looks:100,200,400, between:100,10000, anytime, mixture"
 MOST_SCORES = 1000  # a joint statement adds up as many terms, in many digits
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: echobound plan --epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200")(
-        plan
-    )
 
 
 def plan(
@@ -36,13 +27,7 @@ def plan(
         int, typer.Option(help="Orders or laws in one campaign, settled now: the networks are those of each.")
     ] = 1,
     scores: Annotated[int, typer.Option(help="Scores that something will be stated about, settled now.")] = 1,
-    stop: Annotated[
-        str | None,
-        typer.Option(
-            help="A stopping rule: patience:200 (the last 200 brought no improvement), looks:100,200,400,"
-            " between:100,10000, anytime, mixture."
-        ),
-    ] = None,
+    stop: Annotated[str | None, typer.Option(help=f"A stopping rule: {RULES}.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan a certificate: give two of epsilon, beta and the number of networks, get the third.
@@ -51,35 +36,30 @@ def plan(
     given: epsilon 0.05 and beta 1e-7. A stopping rule is named before the first draw; with --stop, what it promises is
     shown beside what a number of networks settled beforehand does.
     """
-    from echobound import scenario
-
     program = (d, discarded)
+    settled: tuple[Any, ...]
     if networks is None:
         epsilon, beta = epsilon or "0.05", beta or "1e-7"
-        asked = "networks"
-        explicit: float = scenario.networks_explicit(epsilon, beta, *program)
-        exact: float = scenario.networks_exact(epsilon, beta, *program)
+        asked, settled = "networks", (epsilon, beta)
     elif epsilon is None:
         beta = beta or "1e-7"
-        asked = "epsilon"
-        explicit = scenario.epsilon_explicit(networks, beta, *program)
-        exact = scenario.epsilon_exact(networks, beta, *program)
+        asked, settled = "epsilon", (networks, beta)
     elif beta is None:
-        asked = "beta"
-        explicit = scenario.beta_explicit(networks, epsilon, *program)
-        exact = scenario.beta_exact(networks, epsilon, *program)
+        asked, settled = "beta", (networks, epsilon)
     else:
         raise InputError("epsilon, beta and networks were all given: leave one out, and it will be computed")
     given: dict[str, Any] = {"epsilon": epsilon, "beta": beta, "networks": networks, "d": d}
     given |= {"discarded": discarded, "families": families, "scores": scores, "stop": stop}
-    result = {"asked": asked, "explicit": explicit, "exact": exact}
-    certified = _what_networks_certify(result, beta or "1e-7", program) if asked == "networks" else {}
-    several = _several(asked, given, families, scores)
+    result = {bound: getattr(scenario, f"{asked}_{bound}")(*settled, *program) for bound in BOUNDS}
+    certified = {}
+    if beta is not None and asked == "networks":
+        certified = {f"{bound}_epsilon": scenario.epsilon_exact(result[bound], beta, *program) for bound in BOUNDS}
+    several = _several(asked, settled, given)
     promise = {} if stop is None else _promise(_rule(stop, beta, program), epsilon, networks)
     if as_json:
         numbers = {k: float(v) if k in ("epsilon", "beta") and v is not None else v for k, v in given.items()}
         more = ({"several": several} if several else {}) | ({"stop": promise} if promise else {})
-        print_json({**result, **certified, **more, "given": numbers})
+        print_json({"asked": asked, **result, **certified, **more, "given": numbers})
         return
     from rich.table import Table
 
@@ -89,33 +69,21 @@ def plan(
     table.add_column(asked, justify="right")
     if certified:
         table.add_column("what so many networks certify exactly")
-    for name in ("explicit", "exact"):
-        value = f"{result[name]:.12g}" if asked != "networks" else str(result[name])
-        table.add_row(name, value, *([f"epsilon = {certified[f'{name}_epsilon']:.12g}"] if certified else []))
-    for entry in several:
-        value = entry[asked]
-        limit = [f"for {entry['words']}"] if certified else []
-        table.add_row(entry["statement"], str(value) if asked == "networks" else f"{value:.12g}", *limit)
+    exactly = {bound: f"epsilon = {certified[f'{bound}_epsilon']:.12g}" for bound in BOUNDS if certified}
+    rows = [(bound, result[bound], exactly.get(bound, "")) for bound in BOUNDS]
+    rows += [(entry["statement"], entry[asked], f"for {entry['words']}") for entry in several]
     if promise:
-        value = promise[asked]
-        limit = [f"epsilon = {promise['epsilon']:.12g}, by this rule"] if certified else []
-        table.add_row(promise["rule"], str(value) if asked == "networks" else f"{value:.12g}", *limit)
+        rows.append((promise["rule"], promise[asked], f"epsilon = {promise['epsilon']:.12g}, by this rule"))
+    for name, value, certifies in rows:
+        table.add_row(name, f"{value:.12g}" if asked != "networks" else str(value), *([certifies] if certified else []))
     out.print(table)
     if promise:
         out.print(f"\n{promise['words']}", width=min(out.width, 100) if out.is_terminal else None)
 
 
-def _what_networks_certify(result: dict[str, Any], beta: str, program: tuple[int, int]) -> dict[str, float]:
-    """Epsilon that each number of networks certifies by the exact bound."""
-    from echobound.scenario import epsilon_exact
-
-    return {f"{name}_epsilon": epsilon_exact(result[name], beta, *program) for name in ("explicit", "exact")}
-
-
-def _several(asked: str, given: dict[str, Any], families: int, scores: int) -> list[dict[str, Any]]:
+def _several(asked: str, settled: tuple[Any, ...], given: dict[str, Any]) -> list[dict[str, Any]]:
     """What statements about several families or scores need beyond that of the global best, each by the exact bound."""
-    from echobound import scenario
-
+    families, scores = given["families"], given["scores"]
     if families < 1 or scores < 1:
         raise InputError(f"families and scores are counted from 1 on, got {families} and {scores}")
     if scores > MOST_SCORES:
@@ -133,23 +101,20 @@ def _several(asked: str, given: dict[str, Any], families: int, scores: int) -> l
         ("joint", f"the best in one or more of {scores} scores", scenario.any_of(scores)),
         ("separate", f"the best in each of {scores} scores, all together", scenario.each_of(scores)),
     ]
-    settled = [given[name] for name in ("networks", "epsilon", "beta") if name != asked]  # as `Several` takes them
     found = wanted[:1] if families > 1 else wanted[1:]
     return [{"statement": name, asked: getattr(bound, asked)(*settled), "words": words} for name, words, bound in found]
 
 
-def _rule(text: str, beta: str | None, program: tuple[int, int]) -> StoppingRule:
-    from echobound.scenario import stopping_rule
-
+def _rule(text: str, beta: str | None, program: tuple[int, int]) -> scenario.StoppingRule:
     if program != (1, 0):
         raise InputError("a stopping rule is for the best of all networks: leave out --d and --discarded")
     if beta is None:
         raise InputError("a stopping rule needs beta: give it, and leave out epsilon or networks")
-    return stopping_rule(text, float(beta))
+    return scenario.stopping_rule(text, float(beta))
 
 
-def _promise(rule: StoppingRule, epsilon: str | None, networks: int | None) -> dict[str, Any]:
-    """What a rule certifies: at so many networks, or from how many on an epsilon."""
+def _promise(rule: scenario.StoppingRule, epsilon: str | None, networks: int | None) -> dict[str, Any]:
+    """What a rule certifies after so many networks, or after how many it certifies an epsilon."""
     count = rule.networks(float(epsilon or "0.05")) if networks is None else networks
     return {"rule": rule.kind, "networks": count, "epsilon": rule.epsilon(count), "words": rule.words}
 

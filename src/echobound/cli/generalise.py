@@ -13,8 +13,6 @@ from echobound.cli.show import print_facts, second_facts
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner
 from echobound.runs import RunFolder
 
-__all__ = ["generalise"]
-
 
 def generalise(
     run: Run,
@@ -44,28 +42,15 @@ def generalise(
     """
     records, folder = None, RunFolder(run)
     if data:
-        _ = folder.certificate  # no file is read for a folder that is no run, or for a run that is not finished
+        _ = folder.certificate  # no file is read for a folder that is not a run, or for one that is not finished
         records = reading.read_like(folder.experiments.training[0], data)
     with spinner("running the models over the test data", quiet):
         second = echobound.generalise(
-            run,
-            records,
-            criterion=criterion,
-            beta=beta,
-            discarded=discarded,
-            blocks=blocks,
-            gap=gap,
-            mixing=mixing,
+            run, records, criterion=criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing
         )
     content = second.to_dict()
     if as_json:
         print_json({"run": str(run), "generalisation": content})
         return
-    print_facts(
-        [
-            *second_facts(content),
-            *(("not stated", sentence) for sentence in second.not_stated),
-            ("certificate", str(run / "generalisation.json")),
-            ("page", str(run / "report.html")),
-        ]
-    )
+    files = [("certificate", str(run / "generalisation.json")), ("page", str(run / "report.html"))]
+    print_facts([*second_facts(content), *(("not stated", sentence) for sentence in second.not_stated), *files])

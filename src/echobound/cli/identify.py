@@ -18,8 +18,6 @@ from echobound.network import EchoStateNetwork
 from echobound.plan import Plan
 from echobound.plants import ph_experiment
 
-__all__ = ["PANEL", "RunDir", "demo", "finish", "identify", "new_folder"]
-
 PANEL = "What is drawn and certified"
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder; a new one under runs/ if not given.")]
 DEMO = Options(

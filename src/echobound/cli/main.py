@@ -15,9 +15,9 @@ from typing import Annotated
 
 import typer
 
-from echobound.cli import bounds
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
+from echobound.cli.bounds import plan
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
 from echobound.cli.options import with_options
@@ -28,8 +28,6 @@ from echobound.cli.simulate import simulate
 from echobound.cli.terminal import stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
-
-__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="echobound",
@@ -63,6 +61,7 @@ def _options(
 
 # In the order of the overview, each with an example.
 COMMANDS: dict[Callable[..., None], str] = {
+    plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
@@ -78,7 +77,6 @@ COMMANDS: dict[Callable[..., None], str] = {
     figures: "runs/demo-1 --format pdf",
     reproduce: "--orders 10,50,200",
 }
-bounds.register(app)
 for command, arguments in COMMANDS.items():
     name = command.__name__.replace("_", "-")
     app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))

@@ -18,8 +18,6 @@ import typer
 from echobound.campaign.computing import Computing
 from echobound.cli.terminal import numbers, words
 
-__all__ = ["ComputingOptions", "Options", "with_options"]
-
 PLAIN = (bool, int, float, str)  # what a command line can say; other types of a field are for Python alone
 TEXTS: dict[str | None, Callable[[str, str], list[Any]]] = {"words": lambda text, _: words(text), "numbers": numbers}
 

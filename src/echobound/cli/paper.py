@@ -16,8 +16,6 @@ from echobound.files import write_whole
 from echobound.plants import ph_experiment
 from echobound.reproduce import PAPER_ORDERS, reproduce_paper
 
-__all__ = ["reproduce", "simulate_plant"]
-
 
 def simulate_plant(
     output: Annotated[str, typer.Option(help="CSV files to write, separated by commas; each is an experiment.")],
@@ -39,9 +37,8 @@ def simulate_plant(
     if len(lengths) == 1:
         lengths *= len(paths)
     if not paths or len(lengths) != len(paths):
-        raise InputError(
-            f"{len(paths)} files but {len(lengths)} lengths were given: give one length, or one for each file"
-        )
+        got = f"{len(paths)} files but {len(lengths)} lengths were given"
+        raise InputError(f"{got}: give one length, or one for each file")
     options = {"period": period, "low": low, "high": high, "levels": levels}
     records = ph_experiment(lengths, noise, seed, **options)  # type: ignore[arg-type]  # options of several types
     for path, record in zip(paths, records, strict=True):

@@ -14,12 +14,9 @@ from echobound.data import Record, read_records
 from echobound.data.table import Table
 from echobound.plan.plan import setting
 
-__all__ = ["ColumnsOfRun", "ColumnsRequired", "Reading", "TestFiles", "ValidationFiles"]
-
 PANEL = "Reading files"
 ValidationFiles = Annotated[
-    str | None,
-    typer.Option(metavar="FILE,...", help="Files to pick the best network on.", rich_help_panel=PANEL),
+    str | None, typer.Option(metavar="FILE,...", help="Files to pick the best network on.", rich_help_panel=PANEL)
 ]
 TestFiles = Annotated[
     str | None,

@@ -16,9 +16,7 @@ from echobound.cli.terminal import AsJson, Quiet, progress, words
 from echobound.plan import Plan
 from echobound.runs import RunFolder
 
-__all__ = ["renew"]
-
-# The networks are those of the run: only how they are scored can be said again.
+# The networks are those of the run: only how they are scored can be chosen anew.
 SCORED = Options(
     PANEL,
     only=("blocks", "washout"),
@@ -58,7 +56,7 @@ def renew(
     once more, give the folder of the latest renewal.
     """
     folder = RunFolder(run)
-    _ = folder.certificate  # no file is read for a folder that is no run, or for a run that is not finished
+    _ = folder.certificate  # no file is read for a folder that is not a run, or for one that is not finished
     like = folder.experiments.training[0]
     with progress("networks", quiet) as show:
         result = echobound.renew(

@@ -19,8 +19,6 @@ from echobound.runs import RunFolder
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 
-__all__ = ["Run", "figures", "report", "show", "stored_model", "verify"]
-
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
 
@@ -28,10 +26,9 @@ IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the c
 def stored_model(folder: RunFolder) -> EchoStateNetwork:
     """The picked network of a run; one that stores none is refused with the reason."""
     if not folder.stores_data:
-        raise RunError(
-            f"{folder.path} has no stored model: of what it drew ({folder.plan.law[0].name}) only scores are stored:"
-            " use best_estimator_ of the search in Python"
-        )
+        drawn = folder.plan.law[0].name
+        stored = f"{folder.path} has no stored model, only the scores of what it drew ({drawn})"
+        raise RunError(f"{stored}: use best_estimator_ of the search in Python")
     if not folder.has("model.npz"):
         raise RunError(f"{folder.path} has no stored model: it is not finished yet, or all its networks diverged")
     return folder.model
@@ -70,7 +67,7 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the certificate of a run, after deriving every number of it again from the ledger."""
+    """Print the certificate of a run, after deriving each of its numbers again from the ledger."""
     folder = RunFolder(run)
     certificate, models = folder.certificate, folder.models
     content: dict[str, Any] = {"run": str(run), "certificate": certificate.to_dict()}
@@ -94,7 +91,7 @@ def report(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the page of a run again, and open it.
+    """Write the page of a run again.
 
     Every run folder has its page already; this writes it anew after an update, or for a folder that came without one.
     """

@@ -1,4 +1,4 @@
-"""A result set for the terminal: certificates, distribution of scores, facts, files."""
+"""A result, set for the terminal: certificates, distribution of scores, facts, files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from echobound.scenario.words import score_title, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-__all__ = ["committee_facts", "print_facts", "print_result", "second_facts"]
 
 WIDEST = 100
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -49,10 +47,8 @@ def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     if certificate["winner"] is not None and width >= 40:
         unicode = "utf" in (out.encoding or "").lower()
         parts += [Text(), _distribution(certificate, scores, width - 8, unicode=unicode)]
-    title_text = Text(title, style="bold green" if certificate["status"] == "certified" else "bold red")
-    out.print(
-        Panel(Group(*parts), title=title_text, title_align="left", width=width, padding=(1, 3), border_style="dim")
-    )
+    heading = Text(title, style="bold green" if certificate["status"] == "certified" else "bold red")
+    out.print(Panel(Group(*parts), title=heading, title_align="left", width=width, padding=(1, 3), border_style="dim"))
     out.print()
     print_facts(_facts(content))
 
@@ -81,25 +77,21 @@ def _distribution(certificate: Mapping[str, Any], scores: Scores, width: int, *,
     from rich.text import Text
 
     best = certificate["threshold"]
-    panel = ScorePanel(
-        scores=scores, threshold=best, direction=certificate["direction"], case="best", label=certificate["score"]
-    )
+    name, direction = score_title(certificate["score"]), certificate["direction"]
+    panel = ScorePanel(scores=scores, threshold=best, direction=direction, case="best", label=name)
     seen = scores[~panel.off]
     low, high = float(seen.min()), float(seen.max())
     if low == high:
         low, high = panel.limits
     counts, _ = histogram(seen, (low, high), min(width, 72))
-    name = score_title(certificate["score"])
     unit = f" {certificate['unit']}" if certificate["unit"] else ""
     text = Text(f"{name} of {len(scores)} networks\n", style="dim")
     for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
         text.append(line + "\n", style="cyan")
     left, right = f"{low:.5g}{unit}", f"{high:.5g}{unit}"
     text.append(left + right.rjust(len(counts) - len(left)))
-    text.append(
-        f"\nbest {best:.6g}{unit}, network {certificate['winner']}" + (f"; {panel.note}" if panel.note else ""),
-        style="dim",
-    )
+    note = f"; {panel.note}" if panel.note else ""
+    text.append(f"\nbest {best:.6g}{unit}, network {certificate['winner']}{note}", style="dim")
     return text
 
 
@@ -126,12 +118,9 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     certificate, run = content["certificate"], Path(content["run"])
     families = certificate["families"]
     each = f", {families[0]['networks']} of each family" if len(families) > 1 else ""
-    yield (
-        "networks",
-        f"{certificate['networks']}{each}, {certificate['failures']} of them diverged; together they certify"
-        f" epsilon = {upward(certificate['epsilon_exact'])}"
-        f" {'exactly' if certificate['rule'] in ('fixed', 'patience') else 'by the rule ' + certificate['rule']}",
-    )
+    rule = "exactly" if certificate["rule"] in ("fixed", "patience") else f"by the rule {certificate['rule']}"
+    drawn = f"{certificate['networks']}{each}, {certificate['failures']} of them diverged"
+    yield "networks", f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
     for statement in certificate["statements"]:
         yield title_of(statement["kind"]), statement["words"]
     for name in ("rank", "quantile"):
@@ -139,16 +128,16 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, content[name]["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
-        yield "picked", f"network {certificate['winner']}{_of_family(certificate)}{order}"
+        named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]
+        family = f" ({named[0]})" if named else ""
+        yield "picked", f"network {certificate['winner']}{family}{order}"
     yield from _scores(content.get("scores", {}))
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
     if content.get("committee"):
         committee = content["committee"]
-        yield (
-            "committee",
-            f"median of networks {', '.join(map(str, committee['members']))}; not covered by the certificate",
-        )
+        members = ", ".join(map(str, committee["members"]))
+        yield "committee", f"median of networks {members}; not covered by the certificate"
         yield from _scores(committee.get("scores", {}), "committee, ")
     yield from second_facts(content.get("generalisation"))
     if content.get("verification"):
@@ -160,14 +149,6 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
-
-
-def _of_family(certificate: Mapping[str, Any]) -> str:
-    """Of several families, the one of the picked network."""
-    for statement in certificate["statements"]:
-        if statement["kind"] == "families":
-            return f" ({statement['names'][statement['best']]})"
-    return ""
 
 
 def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

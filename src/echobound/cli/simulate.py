@@ -21,21 +21,15 @@ from echobound.files import write_whole
 from echobound.kernels import compiled_dynamics
 from echobound.network import Committee, EchoStateNetwork, Simulation
 from echobound.runs import RunFolder
-from echobound.scores import summary
+from echobound.scores import Summary, summary
 
-__all__ = ["simulate"]
-
+FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
 
 def simulate(
     run: Run,
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
-        ),
-    ],
+    data: Annotated[list[Path], typer.Argument(metavar="FILE", help=FILES)],
     reading: Annotated[Reading, Options(PANEL, help=NAMED | {"outputs": OUTPUTS})],
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
@@ -54,9 +48,8 @@ def simulate(
     """
     model = _model(run, committee, model_file)
     runs = [_simulated(model, *found) for path in data for found in _records(model, path, reading, from_mean)]
-    text = io.StringIO()
+    text, several = io.StringIO(), len(runs) > 1
     writer = csv.writer(text, lineterminator="\n")
-    several = len(runs) > 1
     writer.writerow([*(["experiment"] if several else []), "sample", *model.output_names])
     for one in runs:
         for sample, row in enumerate(one.simulation.y.tolist(), start=one.simulation.first + 1):
@@ -64,13 +57,16 @@ def simulate(
     if output is not None:
         write_whole(output, text.getvalue().encode())
     if as_json:
-        print_json(_content(run, runs, model.output_names, output))
+        contents = [one.content(model.output_names if output is None else ()) for one in runs]
+        experiments = [{"name": one.name, **each} for one, each in zip(runs, contents, strict=True)]
+        total = {"samples": sum(each["samples"] for each in contents), "experiments": experiments}
+        written = {} if output is None else {"output": str(output)}
+        print_json({"run": str(run), **(total if several else contents[0]), **written})
         return
     if output is None:
         print(text.getvalue(), end="")
     for one in runs:
-        note = f"{one.name}: {one.note}" if several else one.note
-        console(error=output is None).print(note, markup=False)
+        console(error=output is None).print(f"{one.name}: {one.note}" if several else one.note, markup=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +75,7 @@ class _Run:
 
     name: str
     simulation: Simulation
-    scores: dict[str, Any] | None
+    scores: Summary | None
 
     @property
     def note(self) -> str:
@@ -90,19 +86,17 @@ class _Run:
         fit = self.scores["fit"]
         return f"{note}; FIT {'undefined' if math.isnan(fit) else f'{fit:.4g} %'}, RMSE {self.scores['rmse']:.5g}"
 
-    def content(self, names: tuple[str, ...], outputs: bool) -> dict[str, Any]:
+    def content(self, outputs: tuple[str, ...]) -> dict[str, Any]:
+        """What --json prints of it, with the outputs of these names if there are any."""
         done = self.simulation
-        content: dict[str, Any] = {"samples": len(done.y), "first": done.first, "start": done.start}
-        if self.scores is not None:
-            content["scores"] = self.scores
-        if outputs:
-            content["outputs"] = {channel: done.y[:, i] for i, channel in enumerate(names)}
-        return content
+        scores = {} if self.scores is None else {"scores": self.scores}
+        signals = {"outputs": {name: done.y[:, i] for i, name in enumerate(outputs)}} if outputs else {}
+        return {"samples": len(done.y), "first": done.first, "start": done.start, **scores, **signals}
 
 
 def _model(run: Path, committee: bool, model_file: Path | None) -> EchoStateNetwork | Committee:
     folder = RunFolder(run)
-    _ = folder.plan  # says that this is no run folder
+    _ = folder.plan  # raises if this is not a run folder
     if committee and model_file is not None:
         raise InputError("--committee and --model were both given: leave out one of them")
     if model_file is not None:
@@ -142,14 +136,3 @@ def _simulated(model: EchoStateNetwork | Committee, record: Record, measured: bo
     done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
     return _Run(record.name, done, scores)
-
-
-def _content(run: Path, runs: list[_Run], names: tuple[str, ...], output: Path | None) -> dict[str, Any]:
-    """What --json prints: one experiment at the top, several under a key of their own."""
-    content: dict[str, Any] = {"run": str(run)}
-    if len(runs) == 1:
-        content |= runs[0].content(names, output is None)
-    else:
-        experiments = [{"name": one.name, **one.content(names, output is None)} for one in runs]
-        content |= {"samples": sum(one["samples"] for one in experiments), "experiments": experiments}
-    return content if output is None else {**content, "output": str(output)}

@@ -18,23 +18,6 @@ from echobound.runs.progress import Progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "AsJson",
-    "Quiet",
-    "bar",
-    "console",
-    "duration",
-    "lines",
-    "numbers",
-    "print_json",
-    "print_lines",
-    "progress",
-    "spinner",
-    "status_line",
-    "stop",
-    "words",
-]
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
@@ -52,7 +35,7 @@ def print_json(value: Any) -> None:
 
 
 def print_lines(lines: Iterable[str], style: str | None = None) -> None:
-    """Print lines as they are: square brackets in them are no markup."""
+    """Print lines as they are: square brackets in them are not markup."""
     for line in lines:
         console().print(line, markup=False, style=style)
 
@@ -71,7 +54,7 @@ def numbers(text: str, name: str) -> list[int]:
 
 
 def status_line(event: Progress) -> str:
-    """How far a campaign is, on one line: networks done, speed, time left, best and worst score, failures."""
+    """The progress of a campaign on one line: networks done, speed, time left, best and worst score, failures."""
     parts = [f"{event.done}/{event.planned}"]
     if event.rate is not None:
         parts.append(f"{event.rate:.3g}/s")
@@ -151,19 +134,14 @@ def bar(what: str) -> Iterator[Callable[[Progress], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    with Bar(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}"),
-        console=console(error=True),
-        transient=True,
-    ) as rich_bar:
+    name, status = TextColumn("{task.description}"), TextColumn("{task.fields[status]}")
+    columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), status)
+    with Bar(*columns, console=console(error=True), transient=True) as rich_bar:
         task = rich_bar.add_task(what, total=None, status="starting")
 
         def show(event: Progress) -> None:
             # The bar has its own column for what is done.
-            status = "compiling and starting" if event.best is None else status_line(event).split(", ", 1)[1]
-            rich_bar.update(task, completed=event.done, total=event.planned, status=status)
+            text = "compiling and starting" if event.best is None else status_line(event).split(", ", 1)[1]
+            rich_bar.update(task, completed=event.done, total=event.planned, status=text)
 
         yield show

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,6 @@ from echobound.kernels.problem import Fold, Segment
 from echobound.runs.ledger import Ledger
 from echobound.runs.provenance import here
 from echobound.scores import Score
-
-__all__ = ["EstimatorCandidates", "HeldOutRows"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,7 @@ class HeldOutRows:
         return (Fold((Segment(0, 0, self.samples, 0),), (Segment(0, self.samples, end, 0),)),)
 
 
+@dataclass(eq=False, repr=False)  # the rows would be part of it
 class EstimatorCandidates(Candidates):
     """Draws of one estimator, fitted to some rows and scored on others.
 
@@ -53,35 +51,28 @@ class EstimatorCandidates(Candidates):
     ----------
     estimator, drawn
         The estimator, and the names of its parameters that are drawn.
-    scorer, score
-        ``scorer(estimator, X, y)``, larger is better, and its name.
+    scorer, measures
+        ``scorer(estimator, X, y)``, larger is better, and the score that it computes.
     training, held
         Rows to fit to and rows to score on: ``(X,)`` or ``(X, y)``.
+    seed, stream
+        Together with its index, they identify a draw.
     data
         Digest of all rows.
-    seed
-        Together with its index, it names a draw.
     """
 
+    estimator: Any
+    drawn: list[str]
+    scorer: Any
+    measures: tuple[Score, ...]
+    training: tuple[Any, ...]
+    held: tuple[Any, ...]
+    seed: int
+    data: str
+    stream: int = SEARCH
     code = "scikit-learn"
     family = 0
     batch = 1  # a fit may take long, and an interruption should lose none that is finished
-
-    def __init__(
-        self,
-        estimator: Any,
-        drawn: list[str],
-        scorer: Any,
-        score: str,
-        training: tuple[Any, ...],
-        held: tuple[Any, ...],
-        data: str,
-        seed: int,
-    ) -> None:
-        self.estimator, self.drawn, self.scorer = estimator, drawn, scorer
-        self.training, self.held, self.data = training, held, data
-        self.seed, self.stream = seed, SEARCH
-        self.measures = (Score(score, max, "max"),)
 
     def describe(self) -> Mapping[str, Any]:
         """Class, parameters and versions of the estimator."""
@@ -89,9 +80,7 @@ class EstimatorCandidates(Candidates):
 
     def on(self, stream: int) -> EstimatorCandidates:
         """The draws of another stream."""
-        other = copy.copy(self)  # the same estimator and rows, not copied
-        other.stream = stream
-        return other
+        return replace(self, stream=stream)
 
     def make(self, index: int) -> Made:
         """One draw, fitted."""

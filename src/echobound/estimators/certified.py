@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from echobound.errors import InputError
 from echobound.estimators.candidates import EstimatorCandidates, HeldOutRows
 from echobound.estimators.description import digest_of, law_of, shown
 from echobound.estimators.experiments import seed_of
-from echobound.estimators.network_search import best_of, results_of
+from echobound.estimators.network_search import best_of, record_outcome
 from echobound.estimators.parameters import REQUIRED, plan_defaults, with_parameters
 from echobound.estimators.random_states import drawn_parameters
 from echobound.kernels.base import Status
@@ -30,19 +30,21 @@ from echobound.report import write_page
 from echobound.runs import RunFolder, rows_digest
 from echobound.runs.derivation import certificate_of
 from echobound.runs.provenance import provenance
+from echobound.scores import Score
 
-__all__ = ["CertifiedSearch"]
 
-
-def _best_has(name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Offer a method only where the best draw, or before `fit` the estimator, has it."""
+def _of_best(name: str, doc: str) -> Any:
+    """A method of the best draw, offered only where that draw, or before `fit` the estimator, has it."""
 
     def found(search: Any) -> bool:
         best = getattr(search, "best_estimator_", None)
         return hasattr(search.estimator if best is None else best, name)
 
-    decorator: Callable[[Callable[..., Any]], Any] = available_if(found)
-    return decorator
+    def method(self: Any, X: ArrayLike) -> Any:
+        return getattr(best_of(self), name)(X)
+
+    method.__name__, method.__doc__ = name, doc
+    return available_if(found)(method)
 
 
 OWN = {"scoring": None, "validation": 0.25, "random_state": 0, "n_jobs": None, "run": None}
@@ -53,9 +55,9 @@ SETTINGS = plan_defaults(
 )
 
 
-@with_parameters("estimator", REQUIRED, {**SETTINGS, **OWN})
+@with_parameters({"estimator": REQUIRED, **SETTINGS, **OWN})
 class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Best of N draws of any estimator with a ``random_state``, certified: how unlikely it is that another does better.
+    """The best of N draws of any estimator with a ``random_state``; it certifies how unlikely a better draw is.
 
     What the certificate calls a network is one draw: a clone with other random states, fitted on the first part of the
     rows and scored on the rest. One that cannot be fitted or scored counts with the worst score; none is drawn again.
@@ -78,8 +80,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs
         Draws fitted at the same time, as in scikit-learn; it has no influence on the result beyond rounding.
     run
-        Folder to record the search in; an interrupted one of the same plan is resumed. `RunFolder` opens it. It holds
-        neither data nor estimator, since both may be anything: `verify` and `audit` take them as `candidates_`.
+        Folder to record the search in; an interrupted search with the same plan is resumed. It holds neither data nor
+        estimator, since both may be anything: pass `candidates_` to `verify` and `audit`.
 
     Attributes
     ----------
@@ -104,8 +106,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> search.certificate_.networks, bool(search.best_index_ == search.results_["score"].argmax())
     (5, True)
     >>> from echobound.estimators import draw_estimator
-    >>> again = draw_estimator(perceptron, seed=0, index=search.best_index_).fit(X[:45], X[:45, 0] ** 2)
-    >>> bool(np.isclose(again.score(X[45:], X[45:, 0] ** 2), search.best_score_))
+    >>> redrawn = draw_estimator(perceptron, seed=0, index=search.best_index_).fit(X[:45], X[:45, 0] ** 2)
+    >>> bool(np.isclose(redrawn.score(X[45:], X[45:, 0] ** 2), search.best_score_))
     True
     """
 
@@ -120,14 +122,14 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         seed, name = seed_of(self.random_state), "score" if self.scoring is None else _name(self.scoring)
         draw_key(seed, SEARCH, 0, 0)  # refuses a bad seed here; within a draw, it would only count as a failed draw
         scorer = check_scoring(self.estimator, scoring=self.scoring)
-        data = digest_of(_given(X, y))  # of all rows: how they are split stands in the plan by itself
-        candidates = EstimatorCandidates(self.estimator, drawn, scorer, name, training, held, data, seed)
+        data = digest_of(_given(X, y))  # of all rows: the plan says how they are split
+        measures = (Score(name, max, "max"),)
+        candidates = EstimatorCandidates(self.estimator, drawn, scorer, measures, training, held, seed, data)
 
         # Everything is settled before the first draw.
         settings = {name: getattr(self, name) for name in SETTINGS}
-        asked = Plan(law=law_of(self.estimator, drawn), scores=candidates.measures, committee=0, seed=seed, **settings)
-        rows = HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data)
-        plan = asked.settle(rows)
+        asked = Plan(law=law_of(self.estimator, drawn), scores=measures, committee=0, seed=seed, **settings)
+        plan = asked.settle(HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data))
 
         with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
             # Draw, fit and score.
@@ -140,25 +142,19 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             ran, seconds = folder.ledger.origins(), float(table["seconds"].sum())
             origin = provenance(kernel=candidates.code, ran=ran, seconds=seconds)
             certificate = certificate_of(plan, table, digests=digests, provenance=origin)
-            self.best_estimator_: Any = None
-            made = candidates.make(certificate.winner or 0)  # if none could be fitted, this raises why
-            if certificate.winner is not None:
-                self.best_estimator_ = made.model
-                candidates.require_same(
-                    certificate.winner, float(table["scores"][certificate.winner, 0]), made.scores[0]
-                )
+            winner = certificate.winner
+            made = candidates.make(winner or 0)  # if none could be fitted, this raises the reason
+            if winner is not None:
+                candidates.require_same(winner, float(table["scores"][winner, 0]), made.scores[0])
             folder.finish(certificate)
             if folder.stored:
                 write_page(folder)
-        diverged = table["status"] == Status.DIVERGED
-        if diverged.any():
-            first = int(table["index"][diverged][0])
+        if certificate.failures:
+            first = int(table["index"][table["status"] == Status.DIVERGED][0])
             why = f", draw {first}: {(candidates.failure(first) or 'no finite score')[:200]}"
             warnings.warn(f"{certificate.failures} of {len(table)} draws failed and count as worst{why}", stacklevel=2)
-        self.candidates_, self.certificate_ = candidates, certificate
-        self.best_index_ = certificate.winner
-        self.best_score_ = -np.inf if certificate.threshold is None else certificate.threshold
-        self.results_ = results_of(table["scores"][:, 0], "max", diverged=diverged)
+        self.candidates_ = candidates
+        record_outcome(self, None if winner is None else made.model, certificate, measures[0], table)
         return self
 
     @property
@@ -175,20 +171,9 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError("classes_ are known after fit")
         return self.best_estimator_.classes_
 
-    @_best_has("predict")
-    def predict(self, X: ArrayLike) -> Any:
-        """Prediction of the best draw."""
-        return best_of(self).predict(X)
-
-    @_best_has("predict_proba")
-    def predict_proba(self, X: ArrayLike) -> Any:
-        """Probabilities of the classes by the best draw."""
-        return best_of(self).predict_proba(X)
-
-    @_best_has("decision_function")
-    def decision_function(self, X: ArrayLike) -> Any:
-        """Decision function of the best draw."""
-        return best_of(self).decision_function(X)
+    predict = _of_best("predict", "Prediction of the best draw.")
+    predict_proba = _of_best("predict_proba", "Class probabilities according to the best draw.")
+    decision_function = _of_best("decision_function", "Decision function of the best draw.")
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Score of the best draw on other data."""
@@ -197,9 +182,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
-        tags.classifier_tags, tags.target_tags = inner.classifier_tags, inner.target_tags
-        tags.input_tags = inner.input_tags
+        for name in ("estimator_type", "regressor_tags", "classifier_tags", "target_tags", "input_tags"):
+            setattr(tags, name, getattr(inner, name))
         return tags
 
 
@@ -228,7 +212,7 @@ def _computing(n_jobs: int | None) -> Computing:
 
     workers = int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
-    if workers == 1 or getattr(backend, "supports_sharedmem", False):  # threads, by joblib's own word
+    if workers == 1 or getattr(backend, "supports_sharedmem", False):  # joblib's mark of threads
         return Computing(workers=workers)
     if client := getattr(backend, "client", None):  # joblib's backend for Dask
         return Computing(workers=workers, engine=client.get_executor())

@@ -13,8 +13,6 @@ import numpy as np
 from echobound.files import digest
 from echobound.plan import DescribedLaw
 
-__all__ = ["digest_of", "law_of", "shown"]
-
 NO_INFLUENCE = ("n_jobs", "verbose")  # by scikit-learn's conventions: a run may be resumed with other values
 DEEPEST = 8  # objects inside objects; deeper ones, or those that refer to themselves, are known by their class
 
@@ -22,28 +20,33 @@ DEEPEST = 8  # objects inside objects; deeper ones, or those that refer to thems
 def law_of(estimator: Any, drawn: list[str]) -> DescribedLaw:
     """The law that draws of an estimator come from: its class, its parameters, which are drawn, and versions.
 
-    Versions are part of it, since another version may make another model of the same random state.
-
     Examples
     --------
     >>> from sklearn.neural_network import MLPRegressor
-    >>> law_of(MLPRegressor(), ["random_state"]).content["estimator"]
-    'sklearn.neural_network._multilayer_perceptron.MLPRegressor'
+    >>> law = law_of(MLPRegressor(), ["random_state"]).content
+    >>> law["estimator"], list(law["packages"])
+    ('sklearn.neural_network._multilayer_perceptron.MLPRegressor', ['numpy', 'scipy', 'sklearn'])
     """
+    parameters = estimator.get_params(deep=True)
+    # Versions are part of the law, since another version may make another model of the same random state.
+    parts = [part for part in (estimator, *parameters.values()) if hasattr(part, "get_params")]
+    packages = {"numpy", "scipy", "sklearn", *(type(part).__module__.partition(".")[0] for part in parts)}
+    versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in sorted(packages)}
+    kept = sorted(name for name in parameters if name.rpartition("__")[2] not in NO_INFLUENCE)
     return DescribedLaw(
         {
             "kind": "estimator",
             "name": type(estimator).__name__,
             "estimator": described(estimator),
-            "parameters": parameters_of(estimator),
+            "parameters": {name: described(parameters[name]) for name in kept},
             "drawn": list(drawn),
-            "packages": packages_of(estimator),
+            "packages": {name: str(version) for name, version in versions.items() if version is not None},
         }
     )
 
 
 def described(value: Any, depth: int = 0) -> Any:
-    """A parameter's value as JSON, the same in every process; parameters of estimators are listed by themselves.
+    """A parameter's value as JSON, the same in every process.
 
     Examples
     --------
@@ -65,7 +68,7 @@ def described(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if hasattr(value, "get_params") or depth > DEEPEST:
+    if hasattr(value, "get_params") or depth > DEEPEST:  # the parameters of an estimator are listed separately
         return name
     if vars_of := getattr(value, "__dict__", None):
         return {"class": name, **{str(key): described(item, depth + 1) for key, item in vars_of.items()}}
@@ -75,30 +78,6 @@ def described(value: Any, depth: int = 0) -> Any:
 def shown(value: Any) -> str:
     """As Python shows it, without the address in memory, which differs from process to process."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def parameters_of(estimator: Any) -> dict[str, Any]:
-    """All parameters of an estimator that have an influence."""
-    parameters = estimator.get_params(deep=True)
-    kept = {name: value for name, value in parameters.items() if name.rpartition("__")[2] not in NO_INFLUENCE}
-    return {name: described(kept[name]) for name in sorted(kept)}
-
-
-def packages_of(estimator: Any) -> dict[str, str]:
-    """Versions of NumPy, scikit-learn and the packages whose classes an estimator is made of.
-
-    Examples
-    --------
-    >>> from sklearn.neural_network import MLPRegressor
-    >>> list(packages_of(MLPRegressor()))
-    ['numpy', 'scipy', 'sklearn']
-    """
-    parts = [estimator, *estimator.get_params(deep=True).values()]
-    found = {type(part).__module__.partition(".")[0] for part in parts if hasattr(part, "get_params")}
-    versions = {
-        name: getattr(sys.modules.get(name), "__version__", None) for name in found | {"numpy", "scipy", "sklearn"}
-    }
-    return {name: str(version) for name, version in sorted(versions.items()) if version is not None}
 
 
 def digest_of(*sides: tuple[Any, ...]) -> str:

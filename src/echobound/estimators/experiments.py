@@ -7,28 +7,39 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from echobound.data import Record, default_washout
 from echobound.errors import InputError
 
-__all__ = ["in_time_order", "records_of", "runs_of", "seed_of", "washout_of"]
+
+class FreeRunRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """A regressor whose prediction is a free run through the rows."""
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> float:
+        """R² of the free run, minus infinity if it diverges; for one output, FIT is 100 (1 - sqrt(1 - R²))."""
+        simulated = self.predict(X, groups)
+        return float(r2_score(y, simulated, sample_weight=sample_weight)) if np.isfinite(simulated).all() else -np.inf
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # scikit-learn's checks use independent rows, which cannot be predicted
+        return tags
 
 
 def records_of(estimator: Any, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> tuple[list[Record], bool]:
-    """One record for each experiment, named by its label; and whether y has one dimension."""
-    u, measured = validate_data(
-        estimator, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
-    )
-    flat = measured.ndim == 1
-    outputs = np.asarray(measured, dtype=np.float64).reshape(len(u), -1)
-    names = tuple(getattr(estimator, "feature_names_in_", ()))
-    labels = None if groups is None else np.asarray(groups)
-    return [
-        Record(u[a:b], outputs[a:b], input_names=names, name="record" if labels is None else str(labels[a]))
-        for a, b in runs_of(groups, len(u))
-    ], flat
+    """One record for each experiment, named by its label, and whether y is one-dimensional."""
+    u, y = validate_data(estimator, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+    outputs = np.asarray(y, dtype=np.float64).reshape(len(u), -1)
+    inputs = tuple(getattr(estimator, "feature_names_in_", ()))
+    labels = np.full(len(u), "record") if groups is None else np.asarray(groups)
+    runs = runs_of(groups, len(u))
+    return [Record(u[a:b], outputs[a:b], input_names=inputs, name=str(labels[a])) for a, b in runs], np.ndim(y) == 1
 
 
 def runs_of(groups: ArrayLike | None, length: int) -> list[tuple[int, int]]:
@@ -56,9 +67,3 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**64, dtype=np.uint64))
-
-
-def in_time_order(tags: Any) -> Any:
-    """Tell scikit-learn that rows are a time series: its checks draw independent rows, which cannot be predicted."""
-    tags.regressor_tags.poor_score = True
-    return tags

@@ -7,43 +7,38 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from echobound.arrays import Rows
 from echobound.data import Record, split
 from echobound.errors import InputError
-from echobound.estimators.experiments import in_time_order, records_of, seed_of, washout_of
+from echobound.estimators.experiments import FreeRunRegressor, records_of, seed_of, washout_of
 from echobound.estimators.parameters import plan_defaults, with_parameters
 from echobound.estimators.regressor import EchoStateRegressor
 from echobound.identify import identify
+from echobound.kernels import Status
 from echobound.plan import Plan
-from echobound.scores import get_score
+from echobound.scenario import Certificate
+from echobound.scores import Score, get_score
 
-__all__ = ["EchoStateSearch", "best_of", "results_of"]
-
-
-OWN = {
-    **{"scoring": "fit", "validation": 0.25, "washout": None, "random_state": 0},
-    **{"workers": None, "kernel": "cpu", "run": None},
-}
 SETTINGS = plan_defaults("law", "scores", "blocks", "washout", "seed", "criterion", "renewal", "numbering")
+OWN = {"scoring": "fit", "validation": 0.25, "washout": None, "random_state": 0, "workers": None, "kernel": "cpu"}
 
 
-@with_parameters("law", "broad", {**SETTINGS, **OWN})
-class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """The certified search over a law as an estimator: N networks, the best on validation data, and its certificate.
+@with_parameters({"law": "broad", **SETTINGS, **OWN, "run": None})
+class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[misc]  # untyped base
+    """The best of N networks on validation data, with its certificate: `identify` as an estimator.
 
     Parameters
     ----------
-    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee
-        As in `identify`, and so are all other fields of `Plan`.
-    workers, kernel, run
-        As in `identify`.
+    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee, workers, kernel, run
+        As in `identify`; so is every other field of `Plan`.
     scoring
-        Score that selects, by name: ``"fit"``, ``"rmse"`` or a registered one.
+        Name of the score that selects: ``"fit"``, ``"rmse"`` or a registered one.
     validation
-        What is held out to pick on: the last part of the last experiment (below 1 a fraction, else samples), or a list
-        of the labels of whole experiments.
+        What is held out to select on: the end of the last experiment (a fraction if below 1, otherwise a number of
+        samples), or a list of labels of whole experiments.
     washout
         As in `EchoStateRegressor`.
     random_state
@@ -52,12 +47,12 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
     Attributes
     ----------
     best_estimator_
-        The picked network as a fitted `EchoStateRegressor`, trained on what was not held out: it is the network that
-        the certificate speaks of, and is not trained again on all data. None if all networks diverged.
+        The best network as a fitted `EchoStateRegressor`; None if all networks diverged. It is not retrained on all
+        data, since the certificate is about the network trained on what was not held out.
     best_score_, best_index_
         Its validation score and its index.
     results_
-        Arrays over all networks: ``index``, ``score``, ``order``, ``ridge``, ``diverged``, ``rank``.
+        Arrays over all networks: ``index``, ``score``, ``rank``, ``diverged``, ``order``, ``ridge``.
     certificate_
         What is promised.
 
@@ -71,45 +66,25 @@ class EchoStateSearch(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, Base
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> EchoStateSearch:
-        """Draw, train and score all networks, pick the best, and certify it."""
+        """Draw, train and score all networks; select the best and certify it."""
         records, flat = records_of(self, X, y, groups)
         kept, held = _held_out(records, self.validation)
         score, settings = get_score(self.scoring), {name: getattr(self, name) for name in SETTINGS}
         washout, seed = washout_of(self.washout, [*kept, *held]), seed_of(self.random_state)
         plan = Plan(law=self.law, scores=[score], washout=washout, seed=seed, **settings)
         result = identify(kept, held, plan=plan, workers=self.workers, kernel=self.kernel, run=self.run)
-        table = result.table
-        self.certificate_ = result.certificate
-        self.results_ = results_of(
-            table["scores"][:, 0],
-            score.direction,
-            order=table["order"],
-            ridge=table["ridge"],
-            diverged=table["status"] > 0,
-        )
-        self.best_index_ = result.certificate.winner
-        self.best_score_ = score.worst if result.certificate.threshold is None else result.certificate.threshold
-        self.best_estimator_ = None
+        best = None
         if result.model is not None:
-            self.best_estimator_ = EchoStateRegressor.of(result.model, flat, kernel=self.kernel)
+            best = EchoStateRegressor.of(result.model, flat, kernel=self.kernel)
             if hasattr(self, "feature_names_in_"):
-                self.best_estimator_.feature_names_in_ = self.feature_names_in_
+                best.feature_names_in_ = self.feature_names_in_
+        record_outcome(self, best, result.certificate, score, result.table, "order", "ridge")
         return self
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Free run of the picked network, as `EchoStateRegressor.predict`."""
+        """Free run of the best network, as in `EchoStateRegressor.predict`."""
         best: EchoStateRegressor = best_of(self)
         return best.predict(X, groups)
-
-    def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> float:
-        """R² of the picked network, as `EchoStateRegressor.score`."""
-        best: EchoStateRegressor = best_of(self)
-        return best.score(X, y, sample_weight, groups)
-
-    def __sklearn_tags__(self) -> Any:
-        return in_time_order(super().__sklearn_tags__())
 
 
 def _held_out(records: list[Record], validation: float | Sequence[Any]) -> tuple[list[Record], list[Record]]:
@@ -124,16 +99,23 @@ def _held_out(records: list[Record], validation: float | Sequence[Any]) -> tuple
     return [r for r in records if r.name not in wanted], [r for r in records if r.name in wanted]
 
 
-def results_of(scores: NDArray[np.float64], direction: str, **columns: Any) -> dict[str, Any]:
-    """A table of all draws, as arrays by name."""
-    better = -scores if direction == "max" else scores
-    rank = np.empty(len(scores), dtype=np.int64)
-    rank[np.argsort(better, kind="stable")] = np.arange(1, len(scores) + 1)
-    return {"index": np.arange(len(scores)), "score": scores.copy(), "rank": rank, **columns}
+def record_outcome(search: Any, best: Any, certificate: Certificate, score: Score, table: Rows, *columns: str) -> None:
+    """Set the attributes of a finished search; `columns` of the table are added to ``results_``."""
+    search.best_estimator_, search.certificate_, search.best_index_ = best, certificate, certificate.winner
+    search.best_score_ = score.worst if certificate.threshold is None else certificate.threshold
+    scores = table["scores"][:, 0]
+    best_first = np.argsort(-scores if score.direction == "max" else scores, kind="stable")
+    search.results_ = {
+        "index": np.arange(len(table)),
+        "score": scores.copy(),
+        "rank": np.argsort(best_first) + 1,
+        "diverged": table["status"] == Status.DIVERGED,
+        **{name: table[name] for name in columns},
+    }
 
 
 def best_of(search: Any) -> Any:
-    """The picked estimator of a search, which must be there."""
+    """The best estimator of a search; an error if there is none."""
     check_is_fitted(search, "certificate_")
     if search.best_estimator_ is None:
         raise InputError("all networks of this search failed: there is none to predict with; see certificate_")

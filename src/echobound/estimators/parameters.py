@@ -1,4 +1,4 @@
-"""Parameters of the searches, made from the fields of `Plan`: a new setting becomes a parameter of both."""
+"""Generated constructors: a new field of `Plan` becomes a parameter of both searches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import fields
 from typing import Any
 
 from echobound.plan import Plan
-
-__all__ = ["plan_defaults", "with_parameters"]
 
 REQUIRED = inspect.Parameter.empty
 
@@ -25,23 +23,16 @@ def plan_defaults(*without: str) -> dict[str, Any]:
     return {one.name: one.default for one in fields(Plan) if one.name not in without}
 
 
-def with_parameters(first: str, default: Any, parameters: Mapping[str, Any]) -> Any:
-    """Give a class an ``__init__`` as scikit-learn wants it: it stores each parameter under its name, and does no more.
+def with_parameters(parameters: Mapping[str, Any]) -> Any:
+    """Give a class the ``__init__`` that scikit-learn requires: it stores each parameter under its name, nothing else.
 
-    scikit-learn reads the parameters from the signature, for `get_params`, `clone` and its checks.
-
-    Parameters
-    ----------
-    first, default
-        The parameter that may be given by position.
-    parameters
-        The others, with their defaults.
+    The parameters are given with their defaults; only the first may be passed by position. scikit-learn reads them from
+    the signature, for `get_params`, `clone` and its checks.
     """
-    listed = [
-        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        inspect.Parameter(first, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default),
-        *(inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=value) for n, value in parameters.items()),
-    ]
+    listed = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for name, default in parameters.items():
+        kind = inspect.Parameter.KEYWORD_ONLY if listed[1:] else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        listed.append(inspect.Parameter(name, kind, default=default))
     signature = inspect.Signature(listed)
 
     def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807

@@ -14,26 +14,15 @@ from sklearn.base import clone
 from echobound.draws import SEARCH, draw_key
 from echobound.errors import InputError
 
-__all__ = ["draw_estimator", "drawn_parameters", "with_states"]
-
 REGION = 16  # of the first parameter; the regions below are arrays of networks, see draws.py
 
 
 def draw_estimator(estimator: Any, seed: int, index: int, stream: int = SEARCH) -> Any:
     """Draw `index` of an estimator, not fitted yet: the same on every machine, whatever else is drawn.
 
-    Every parameter called ``random_state``, or ending in ``__random_state``, gets a ``RandomState`` of its own. The
-    k-th of them (from 0, by name) has the words of region 16 + k of the draw's key, see `echobound.draws`. NumPy
-    promises that what a ``RandomState`` makes of its words never changes.
-
-    Parameters
-    ----------
-    estimator
-        With one or more parameters ``random_state``, all None.
-    seed, index
-        Name the draw.
-    stream
-        0 for the draws of a search; others are independent of it, to test what it found.
+    Every parameter called ``random_state``, at any depth, must be None and gets a ``RandomState`` of its own. The k-th
+    of them (from 0, by name) takes the words of region 16 + k of the draw's key, see `echobound.draws`. Stream 0 has
+    the draws of a search; other streams are independent of it, to test what it found.
 
     Examples
     --------
@@ -48,19 +37,17 @@ def draw_estimator(estimator: Any, seed: int, index: int, stream: int = SEARCH) 
 
 def with_states(estimator: Any, names: list[str], key: NDArray[np.uint64]) -> Any:
     """A clone whose parameters of these names are random states made from a key."""
-    states = {name: RandomState(_words(key, REGION + k)) for k, name in enumerate(names)}
-    return clone(estimator).set_params(**states)
-
-
-def _words(key: NDArray[np.uint64], region: int) -> Philox:
-    return Philox(key=key, counter=np.array([0, region, 0, 0], dtype=np.uint64))
+    counters = [np.array([0, REGION + k, 0, 0], dtype=np.uint64) for k in range(len(names))]
+    # NumPy promises that the numbers a RandomState makes of given words never change; a Generator's may.
+    states = [RandomState(Philox(key=key, counter=counter)) for counter in counters]
+    return clone(estimator).set_params(**dict(zip(names, states, strict=True)))
 
 
 def drawn_parameters(estimator: Any) -> list[str]:
     """Names of the parameters that are drawn, after refusing what would make draws depend on each other.
 
-    Draws are clones, and what a clone does not take over cannot pass from one draw to the next. What a clone does take
-    over is refused here, as far as parameters show it.
+    Draws are clones: only what a clone takes over can pass from one draw to the next, and that is refused here as far
+    as parameters show it.
 
     Examples
     --------

@@ -1,16 +1,13 @@
 """What is settled before the first draw: the plan, its laws and numbers, how candidates are validated."""
 
-from echobound.plan.laws import DescribedLaw, Family, Law, register_law
-from echobound.plan.numbers import Bound, settle_networks, settle_stop
+from echobound.plan.laws import DescribedLaw, register_law
+from echobound.plan.numbers import settle_networks, settle_stop
 from echobound.plan.plan import Plan, PlanSettings, RenewalStep, SettledPlan, setting
 from echobound.plan.questions import settle_questions
 from echobound.plan.validation import Validation, settle_validation
 
 __all__ = [
-    "Bound",
     "DescribedLaw",
-    "Family",
-    "Law",
     "Plan",
     "PlanSettings",
     "RenewalStep",

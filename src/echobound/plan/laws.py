@@ -11,18 +11,6 @@ from echobound.files import jsonable
 from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
 from echobound.scores import Score, get_score
 
-__all__ = [
-    "DescribedLaw",
-    "Family",
-    "Law",
-    "LawChoice",
-    "law_from_json",
-    "measures_of",
-    "name_families",
-    "register_law",
-    "settle_laws",
-]
-
 
 @runtime_checkable
 class Law(Protocol):
@@ -34,11 +22,9 @@ class Law(Protocol):
     @property
     def name(self) -> str:
         """What the law is called."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""
-        ...
 
 
 LawChoice: TypeAlias = str | Law | Sequence[str | Law]
@@ -56,12 +42,7 @@ class Family:
 
 @dataclass(frozen=True)
 class DescribedLaw:
-    """A law of another kind, known by its description alone: its candidates cannot be made from a run folder.
-
-    Parameters
-    ----------
-    content
-        Its JSON, with its ``kind``.
+    """A law of another kind, known by its JSON alone: its candidates cannot be made from a run folder.
 
     Examples
     --------

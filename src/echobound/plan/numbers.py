@@ -16,19 +16,12 @@ from echobound.scenario import (
     stopping_rule,
 )
 
-__all__ = ["Bound", "settle_networks", "settle_stop"]
-
 MOST_NETWORKS = 2**32  # an index is one word of the seed sequence
 Bound = Literal["exact", "explicit"]
 
 
 def settle_networks(
-    epsilon: float | None,
-    beta: float,
-    networks: int | None,
-    bound: Bound = "exact",
-    discarded: int = 0,
-    joint: int = 1,
+    epsilon: float | None, beta: float, networks: int | None, bound: Bound = "exact", discarded: int = 0, joint: int = 1
 ) -> tuple[int, float]:
     """Number of networks and epsilon: one given, the other follows; neither, epsilon = 0.05.
 

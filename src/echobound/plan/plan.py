@@ -3,15 +3,14 @@
 `Plan` is what a user asks for; what is left open is None. `SettledPlan` leaves nothing open: it is recorded in
 ``plan.json`` before the first draw and never changed. Keywords of `identify`, options of the command line, parameters
 of the estimators and the JSON are all made from the fields here: a new setting is a field of `Plan`, an entry of
-`PlanSettings`, and the line that uses it. The module is long because it has both classes: a field is complete only
-with the lines that settle, write and read it.
+`PlanSettings`, and the line that uses it. The module is long because it has both classes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -29,55 +28,27 @@ from echobound.scores import Score, get_score
 if TYPE_CHECKING:
     from echobound.plan.validation import Scheme
 
-__all__ = ["Plan", "PlanSettings", "RenewalStep", "SettledPlan", "setting"]
-
 SCHEMA = 1
-STORED = (
-    "seed",
-    "scores",
-    "horizon",
-    "networks",
-    "epsilon",
-    "beta",
-    "bound",
-    "committee",
-    "data",
-)  # in every plan.json
+# In every plan.json.
+STORED = ("seed", "scores", "horizon", "networks", "epsilon", "beta", "bound", "committee", "data")
 NOT_STORED = ("law", "order", "blocks", "washout", "folds", "measures")  # written in another form, or they follow
 
 
 def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
-    """A field that is also an option of the command line.
+    """A field that is also an option of the command line, with its help text and name (`option`) there.
 
-    Parameters
-    ----------
-    default
-        Its default.
-    help
-        What the command line says about it.
-    text
-        How several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
-    option
-        Its name there, if not that of the field.
+    `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
     """
     return field(default=default, metadata={"help": help, "text": text, "option": option})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenewalStep:
-    """Where the networks of a renewal come from.
+    """Where the networks of a renewal come from."""
 
-    Parameters
-    ----------
-    plan
-        Digest of the plan by which they were first drawn.
-    update, updates
-        Which renewal this is, from 1 on, and how many are planned.
-    """
-
-    plan: str
-    update: int
-    updates: int
+    plan: str  # digest of the plan by which they were first drawn
+    update: int  # which renewal this is, from 1 on
+    updates: int  # how many are planned
 
     def __post_init__(self) -> None:
         if self.updates < 1:
@@ -123,21 +94,18 @@ class Plan:
         What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given separately. Each of several
         laws or orders is a family of networks, and the best of all families is picked and certified.
     epsilon, beta, networks, bound
-        Give epsilon or the number of networks (of each family); the other follows (default: epsilon = 0.05, so 315
-        networks).
+        Give epsilon or the number of networks (of each family); the other follows (default: 0.05, so 315 networks).
     stop
         A rule for stopping the search, recorded before the first draw: ``"patience:200"`` stops once epsilon is
         certified and the last 200 networks brought no improvement; ``"anytime"``, ``"between:100,10000"``,
         ``"looks:100,200"`` and ``"mixture"`` hold at all numbers of networks together and stop once epsilon is
         certified. Under these an interruption (Ctrl-C) is a reason to stop as well: what was drawn is certified.
     target
-        Continue until the best score reaches this; needs a rule that holds at all numbers of networks (``"anytime"`` if
-        none is given).
+        Continue until the best score reaches this; needs a rule that holds at all numbers (default: ``"anytime"``).
     discarded
         Set this many of the best networks aside in a further statement, which then certifies epsilon too.
     scores, joint
-        By name or as `Score`; the first one selects. `joint` adds a statement about all of them together, which then
-        certifies epsilon too.
+        By name or as `Score`; the first one selects. `joint` adds a statement about all of them together.
     blocks
         Without validation data: score this many blocks of the training data in turn, each by networks trained on the
         others, and train the best again on all data; 0 holds out the end of the last training record instead. None
@@ -151,8 +119,7 @@ class Plan:
     seed
         Together with its index, it names each network.
     criterion
-        What each test record must satisfy, such as ``"fit>80"``: the second certificate then limits how often a new
-        one does not.
+        What each test record must satisfy, such as ``"fit>80"``: the second certificate limits how often one does not.
     renewal
         Set by `renew`: these networks were drawn before, for other data.
     numbering
@@ -205,15 +172,12 @@ class Plan:
     def __post_init__(self) -> None:
         as_count("committee", self.committee, least=0)
         if not 0 <= self.discarded < (self.networks or math.inf):
-            raise InputError(
-                f"the number of networks to set aside must be less than those drawn and not negative, got"
-                f" {self.discarded}"
-            )
+            expected = "the number of networks to set aside must be less than those drawn and not negative"
+            raise InputError(f"{expected}, got {self.discarded}")
         names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
         if not names or len(set(names)) < len(names):
-            raise InputError(
-                f"each score must be named once, and at least one is needed, got {', '.join(names) or 'none'}"
-            )
+            given = ", ".join(names) or "none"
+            raise InputError(f"each score must be named once, and at least one is needed, got {given}")
         if self.joint and len(names) == 1:
             raise InputError(f"a joint statement is about several scores, but {names[0]} is the only one")
         if self.target is not None and (isinstance(self.target, str | bool) or not math.isfinite(self.target)):
@@ -221,13 +185,7 @@ class Plan:
         settle_questions(self.criterion)  # refuses a criterion that makes no sense
 
     def settle(self, validation: Scheme) -> SettledPlan:
-        """Settle everything that was left open, for the data at hand.
-
-        Parameters
-        ----------
-        validation
-            The data and how candidates are scored on them; see `settle_validation`.
-        """
+        """Settle everything that was left open, for the data at hand (see `settle_validation`)."""
         if self.criterion is not None and not validation.tested:
             raise InputError(f"the criterion {self.criterion} is for test data: give test data, or leave it out")
         laws = settle_laws(self.law, self.order, validation.samples)
@@ -253,30 +211,19 @@ class Plan:
 class SettledPlan(Plan):
     """A plan with nothing left open: what a run will do, recorded before the first draw and never changed afterwards.
 
-    Parameters
-    ----------
-    law
-        The laws, one for each family.
-    networks, epsilon
-        N networks of each family certify epsilon. A rule that looks at ranks continues from `networks` to wherever it
-        stops; under a target the search continues from `networks` until it is reached.
-    folds
-        What is trained on and what is scored.
-    data
-        Digest of the records and their roles.
-    measures
-        The scores themselves; looked up by name if not given.
+    N networks of each family certify epsilon. A rule that looks at ranks continues from `networks` to wherever it
+    stops; under a target the search continues from `networks` until it is reached.
     """
 
-    law: tuple[Law, ...]
+    law: tuple[Law, ...]  # one for each family
     networks: int
     epsilon: float
     stop: StoppingRule | None
     scores: tuple[str, ...]
     washout: int
-    folds: tuple[Fold, ...]
-    data: str
-    measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)
+    folds: tuple[Fold, ...]  # what is trained on and what is scored
+    data: str  # digest of the records and their roles
+    measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)  # looked up by name if not given
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -316,11 +263,6 @@ class SettledPlan(Plan):
     def at_will(self) -> bool:
         """Whether the search may stop for any reason, so that any number of networks is as good as another."""
         return self.stop is not None and not self.stop.by_ranks
-
-    @property
-    def direction(self) -> str:
-        """Whether a larger (``"max"``) or a smaller (``"min"``) value of the first score is better."""
-        return self.measures[0].direction
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -377,10 +319,6 @@ class SettledPlan(Plan):
             if expected.get(name, MISSING) != content.get(name, MISSING):
                 raise InputError(f"{name} is not what was planned")
         return plan
-
-    def replaced(self, **changes: Any) -> SettledPlan:
-        """The same plan with some fields changed."""
-        return replace(self, **changes)
 
 
 def _listed(segments: Sequence[Segment]) -> list[list[int]]:

@@ -7,8 +7,6 @@ from typing import Any
 from echobound.scenario import Criterion, Questions
 from echobound.scores import get_score
 
-__all__ = ["settle_questions"]
-
 
 def settle_questions(criterion: str | None = None, **settled: Any) -> Questions:
     """What is asked of test data, the criterion as text; an unknown score, or a reversed comparison, is refused.

@@ -15,8 +15,6 @@ from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Fold, block_folds, hold_out_folds
 from echobound.network.law import LONG
 
-__all__ = ["Scheme", "Validation", "settle_validation"]
-
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
 
@@ -27,54 +25,36 @@ class Scheme(Protocol):
     @property
     def samples(self) -> int:
         """Samples to train on."""
-        ...
 
     @property
     def tested(self) -> bool:
         """Whether there are test data."""
-        ...
 
     @property
     def data(self) -> str:
         """Digest of the data."""
-        ...
 
     @property
     def blocks(self) -> int | None:
         """Blocks that are scored in turn; None for a hold-out."""
-        ...
 
     @property
     def washout(self) -> int:
         """Samples at the start of each part that do not count."""
-        ...
 
     @property
     def folds(self) -> tuple[Fold, ...]:
         """What is trained on and what is scored."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """The records by what they are for, and how networks are scored on them.
-
-    Parameters
-    ----------
-    experiments
-        The records.
-    blocks
-        Blocks of the training data that are scored in turn; None where there are validation data of their own.
-    washout
-        Samples at the start of each record or block that do not count.
-    chosen
-        What was chosen because it was not given, a sentence each.
-    """
+    """The records by what they are for, and how networks are scored on them."""
 
     experiments: Experiments
-    blocks: int | None
-    washout: int
-    chosen: tuple[str, ...] = ()
+    blocks: int | None  # of the training data, scored in turn; None where there are validation data
+    washout: int  # samples at the start of each record or block that do not count
+    chosen: tuple[str, ...] = ()  # what was chosen because it was not given, a sentence each
 
     @property
     def samples(self) -> int:
@@ -110,15 +90,8 @@ def settle_validation(
 ) -> Validation:
     """Settle what is trained on, what is scored and the washout; what is not given follows from the length of the data.
 
-    Parameters
-    ----------
-    training, validation, test
-        Records, one or several each.
-    blocks
-        Without validation data: 0 holds out the end of the last training record, another number scores that many
-        blocks in turn, and None chooses.
-    washout
-        None chooses.
+    Without validation data, `blocks` = 0 holds out the end of the last training record, another number scores that many
+    blocks in turn, and None chooses.
 
     Examples
     --------
@@ -148,10 +121,8 @@ def settle_validation(
         shortest = _shortest_part(first, blocks) if blocks else min(len(r) for r in (*first, *second))
         shortest = min([shortest, *(len(record) for record in third)])
         washout = default_washout([shortest])
-        reasons.append(
-            f"washout: {washout} samples, "
-            + (f"a fifth of the shortest {'block' if blocks else 'record'}" if washout < USUAL_WASHOUT else "the usual")
-        )
+        fifth = f"a fifth of the shortest {'block' if blocks else 'record'}"
+        reasons.append(f"washout: {washout} samples, {fifth if washout < USUAL_WASHOUT else 'the usual'}")
     if third:
         require_varying_outputs(third, washout, "test")
         require_distinct(third)  # now, not when all networks are trained
@@ -167,15 +138,13 @@ def _choose_blocks(training: Sequence[Record], washout: int | None) -> tuple[int
         return 0, f"validation: {held_out}, since {total} samples leave enough to train on"
     shortest = _shortest_part(training, BLOCKS)
     if washout is not None and shortest < 2 * washout:
-        return 0, (
-            f"validation: {held_out}, since {BLOCKS} blocks in turn would be too short for a washout of {washout}"
-        )
+        too_short = f"{BLOCKS} blocks in turn would be too short for a washout of {washout}"
+        return 0, f"validation: {held_out}, since {too_short}"
+    washout = default_washout([shortest]) if washout is None else washout
     try:
         for block in range(BLOCKS):
-            parts = [
-                record.part(len(record) * block // BLOCKS, len(record) * (block + 1) // BLOCKS) for record in training
-            ]
-            require_varying_outputs(parts, default_washout([shortest]) if washout is None else washout)
+            parts = [one.part(len(one) * block // BLOCKS, len(one) * (block + 1) // BLOCKS) for one in training]
+            require_varying_outputs(parts, washout)
     except DataError:
         return 0, f"validation: {held_out}, since an output does not move in one of {BLOCKS} blocks"
     return BLOCKS, (

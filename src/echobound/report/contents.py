@@ -12,17 +12,13 @@ import numpy as np
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
 from echobound.network import EchoStateNetwork
-from echobound.plan import SettledPlan
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
 from echobound.runs.opening import episodes_of
 from echobound.runs.scoring import measured_outputs, outputs_of, scores_of
-from echobound.runs.verification import verification_of
-from echobound.scenario import Certificate, DistributionBand, Families, Generalisation, learning_curve
+from echobound.scenario import DistributionBand, Families, Generalisation, learning_curve
 from echobound.scenario.ordering import Case
 from echobound.scores import Score, summary
-
-__all__ = ["Response", "RunContents"]
 
 MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes beyond
 
@@ -31,22 +27,9 @@ MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes bey
 class Response:
     """Measured and simulated outputs of the records of one role, one after the other with a row of NaN between them.
 
-    Of blocks, each is simulated by the networks that were trained on the others.
-
-    Parameters
-    ----------
-    role
-        ``"validation"`` or ``"test"``.
-    time
-        In seconds, counted on from record to record.
-    measured, simulated
-        Signals ``(time, channel)``; simulated ones by what simulates.
-    names, units
-        Of the outputs.
-    scores
-        FIT and RMSE of each that simulates, as `scores.summary` gives them.
-    band
-        For each output half the width of the model's band in new episodes, or None; empty where it is not drawn.
+    With blocks, each is simulated by the networks that were trained on the others. Time is in seconds, counted on from
+    record to record. Signals, and the scores that `scores.summary` gives, are kept by what simulates: model, committee.
+    The band is half the width of the model's band in new episodes, for each output; empty where it is not drawn.
     """
 
     role: str
@@ -60,56 +43,15 @@ class Response:
 
 
 class RunContents:
-    """A run folder as the page sees it; everything in it was checked when it was opened.
-
-    Parameters
-    ----------
-    folder
-        The run folder.
-    """
+    """A run folder as the page sees it; everything in it was checked when it was opened."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-
-    @property
-    def name(self) -> str:
-        """What the run is called: its folder."""
-        return self.folder.path.resolve().name
-
-    @property
-    def plan(self) -> SettledPlan:
-        """What was planned."""
-        return self.folder.plan
-
-    @property
-    def certificate(self) -> Certificate:
-        """What is promised."""
-        return self.folder.certificate
-
-    @property
-    def search(self) -> Rows:
-        """The networks of the search."""
-        return self.folder.search
-
-    @cached_property
-    def fresh(self) -> Rows:
-        """The networks of all verifications."""
-        return self.folder.fresh
-
-    @cached_property
-    def verification(self) -> dict[str, Any] | None:
-        """What they say; None if there are none."""
-        return verification_of(self.folder) if len(self.fresh) else None
-
-    @property
-    def score(self) -> Score:
-        """The score that selects."""
-        return self.plan.measures[0]
-
-    @property
-    def how(self) -> str:
-        """What was scored, in words."""
-        return "free run" if self.plan.horizon is None else f"prediction {self.plan.horizon} samples ahead"
+        self.plan, self.certificate, self.second = folder.plan, folder.certificate, folder.generalisation
+        self.search, self.fresh = folder.search, folder.fresh
+        self.name = folder.path.resolve().name  # a folder given as "." has a name, too
+        self.score = self.plan.measures[0]  # the one that selects
+        self.how = "free run" if self.plan.horizon is None else f"prediction {self.plan.horizon} samples ahead"
 
     @cached_property
     def responses(self) -> list[Response]:
@@ -120,22 +62,15 @@ class RunContents:
         held_out = self._blocks() if self.plan.blocks is not None else self._records("validation", data.validation)
         return [held_out, *([self._records("test", data.test)] if data.test else [])]
 
-    @cached_property
-    def second(self) -> Generalisation | None:
-        """The second certificate, on test data; None if there is none."""
-        return self.folder.generalisation
-
     def episodes(self, second: Generalisation) -> dict[str, Response]:
-        """Of the picked network's episodes, by what they are: a typical one (median RMSE) and the worst."""
+        """A typical episode (median RMSE) of the picked network and its worst, by these names."""
         records = episodes_of(self.folder.tested(second), second.settled, self.folder.model.washout)
-        errors = [np.inf if error is None else error for error in second.seen["model"].rmse]
-        order = np.argsort(errors, kind="stable")
-        named = {"typical": order[(len(order) - 1) // 2], "worst": order[-1]}
+        order = np.argsort([np.inf if error is None else error for error in second.seen["model"].rmse], kind="stable")
+        named = {"typical": order[(len(order) - 1) // 2]} if len(order) > 1 else {}
         band = second.band()
         return {
             which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
-            for which, number in named.items()
-            if which == "worst" or len(order) > 1
+            for which, number in {**named, "worst": order[-1]}.items()
         }
 
     def named(self, network: EchoStateNetwork) -> str:
@@ -145,7 +80,6 @@ class RunContents:
         return f"{position} ({family})" if family else str(position)
 
     def _records(self, role: str, records: Sequence[Record]) -> Response:
-        """Records of a role, one after the other."""
         pairs = self.folder.respond(records)
         first, offset = self.folder.model.washout, 0
         times: list[Any] = []
@@ -154,14 +88,11 @@ class RunContents:
             offset += len(record)
         measured = [y for y, _ in pairs["model"]]
         simulated = {name: [yhat for _, yhat in each] for name, each in pairs.items()}
-        channels = self.folder.model.output_names
-        scores = {
-            name: summary(np.concatenate(measured), np.concatenate(each), channels) for name, each in simulated.items()
-        }
+        y, channels = np.concatenate(measured), self.folder.model.output_names
+        scores = {name: summary(y, np.concatenate(each), channels) for name, each in simulated.items()}
         return self._response(role, times, measured, simulated, scores)
 
     def _blocks(self) -> Response:
-        """The blocks one after the other, each simulated by the networks that were trained on the others."""
         training, times = self.folder.experiments.training, []
         lengths = np.cumsum([0, *(len(record) for record in training)])
         for fold in self.plan.folds:
@@ -179,36 +110,25 @@ class RunContents:
         scores: Mapping[str, Mapping[str, Any]],
     ) -> Response:
         # What is not finite has diverged; NaN alone is a gap between records.
-        shown = {who: [np.where(np.isnan(y), np.inf, y) for y in each] for who, each in simulated.items()}
-        return Response(
-            role=role,
-            time=np.concatenate([np.r_[t, t[-1]] for t in times])[:-1],
-            measured=_joined(measured),
-            simulated={who: _joined(each) for who, each in shown.items()},
-            names=self.folder.model.output_names,
-            units=self.folder.model.output_units,
-            scores=scores,
-        )
+        shown = {whose: _joined([np.where(np.isnan(y), np.inf, y) for y in each]) for whose, each in simulated.items()}
+        time, model = np.concatenate([np.r_[t, t[-1]] for t in times])[:-1], self.folder.model
+        return Response(role, time, _joined(measured), shown, model.output_names, model.output_units, scores)
 
     def panels(self, rows: Rows, *, testing: bool) -> list[ScorePanel]:
         """Best case of the first score above, worst case of the last below: the paper's pair of panels."""
-        cases: tuple[tuple[Case, int], ...] = (("best", 0), ("worst", len(self.plan.scores) - 1))
-        panels = []
-        for case, position in cases:
-            score = self.plan.measures[position]
-            found = self.search["scores"][:, position]
-            best = found.max() if (score.direction == "max") == (case == "best") else found.min()
-            panels.append(
-                ScorePanel(
-                    scores=rows["scores"][:, position],
-                    threshold=float(best),
-                    direction=score.direction,
-                    case=case,
-                    label=self.label(score),
-                    circle_violations=testing,
-                )
-            )
-        return panels
+        first, last = self.plan.measures[0], self.plan.measures[-1]
+        return [self._panel(rows, 0, first, "best", testing), self._panel(rows, -1, last, "worst", testing)]
+
+    def _panel(self, rows: Rows, column: int, score: Score, case: Case, testing: bool) -> ScorePanel:
+        found = self.search["scores"][:, column]
+        return ScorePanel(
+            scores=rows["scores"][:, column],
+            threshold=float(found.max() if (score.direction == "max") == (case == "best") else found.min()),
+            direction=score.direction,
+            case=case,
+            label=self.label(score),
+            circle_violations=testing,
+        )
 
     def label(self, score: Score) -> str:
         """A score with its unit; RMSE has that of the outputs if they share one."""
@@ -218,7 +138,7 @@ class RunContents:
 
     @cached_property
     def families(self) -> list[FamilyRange]:
-        """Where the scores of each of several families lie; none of one."""
+        """Where the scores of each of several families lie; empty if there is one family only."""
         statement = next((s for s in self.certificate.statements if isinstance(s, Families)), None)
         if statement is None:
             return []
@@ -230,7 +150,7 @@ class RunContents:
     def band(self) -> tuple[Array, Array] | None:
         """For each rank, limits for the share of all networks that do better, all at once.
 
-        None for very many networks, for several families (they are no sample of one law), and for a search that was
+        None for very many networks, for several families (they are not a sample of one law), and for a search that was
         stopped at will (its number of networks depends on the scores, and the band does not allow for that).
         """
         if not 1 < len(self.search) <= MOST_IN_BAND or len(self.plan.families) > 1 or self.plan.at_will:
@@ -249,10 +169,6 @@ class RunContents:
         curve = learning_curve(self.search["scores"][:, 0], sizes, self.score.direction)
         finite = np.isfinite(curve)
         return sizes[finite].astype(np.float64), curve[finite]
-
-    def words_of(self, kind: str) -> str:
-        """What the certificate says in its statement of this kind; empty if it makes none."""
-        return next((one.words for one in self.certificate.statements if one.kind == kind), "")
 
 
 def _joined(signals: list[Signal]) -> Signal:

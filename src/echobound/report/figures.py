@@ -6,6 +6,8 @@ takes its ``axes``. One style for all; a unit on every axis.
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -15,23 +17,21 @@ import numpy as np
 from echobound.arrays import Array, Signal
 from echobound.data.record import Record
 from echobound.errors import InputError
-from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase
+from echobound.report.panels import (
+    EpisodePanel,
+    FamilyRange,
+    OutputPanel,
+    ScorePanel,
+    histogram,
+    labelled,
+    staircase,
+    thinned,
+)
 from echobound.scores import fit_per_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    "compare_figure",
-    "distribution_figure",
-    "episodes_figure",
-    "families_figure",
-    "learning_figure",
-    "networks_figure",
-    "outputs_figure",
-    "score_axes",
-]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,6 +39,7 @@ T = TypeVar("T")
 MEASURED, MODEL, DOT, LIMIT, QUIET = "#3d4754", "#1f6fb2", "#4a86bd", "#b3452b", "#66707d"
 MODELS = (MODEL, "#d17a22", "#2b8a5f", "#7a55a8", "#a8497a", "#7d7420")  # told apart by the colour-blind, and in grey
 RASTERISED = 2000  # more dots than this become an image inside the vector figure: a paper must still open
+PRINTED_SAMPLES = 1500  # rows of each signal, at most: more than a printer can tell apart
 WIDTH = 7.0  # inches: a text width
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -81,10 +82,14 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-def _figure(height: float) -> Figure:
+def _axes(height: float, rows: int = 1, title: str = "", **more: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with axes below each other; a title, as every text from data, may hold a $ that is no formula."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, 1, sharex=True, squeeze=False, **more)[:, 0]
+    axes[0].set_title(title, parse_math=False)
+    return figure, list(axes)
 
 
 @styled
@@ -98,8 +103,8 @@ def compare_figure(
     record
         The data.
     models
-        Anything that simulates and predicts as an `EchoStateNetwork`, called ``model 1``, ``model 2``, ...; or mappings
-        of names to models.
+        Anything that simulates and predicts like an `EchoStateNetwork`, called ``model 1``, ``model 2``, ...; or
+        mappings of names to models.
     horizon
         None compares free runs, k predictions k samples ahead.
     washout
@@ -123,14 +128,11 @@ def compare_figure(
         raise InputError("give at least one model to compare with the record")
     first = max(model.washout for model in named.values()) if washout is None else washout
     simulated = {
-        name: (
-            model.simulate(record, washout=first) if horizon is None else model.predict(record, horizon, washout=first)
-        ).y
-        for name, model in named.items()
+        name: (m.simulate(record, washout=first) if horizon is None else m.predict(record, horizon, washout=first)).y
+        for name, m in named.items()
     }
-    return outputs_figure(
-        record.time[first:], record.y[first:], simulated, record.output_names, record.output_units, title=title
-    )
+    time, y = record.time[first:], record.y[first:]
+    return outputs_figure(time, y, simulated, record.output_names, record.output_units, title=title)
 
 
 @styled
@@ -148,8 +150,7 @@ def outputs_figure(
     """Measured outputs against simulated ones, two axes for each output: signals with FIT, and below them the errors.
 
     A row of NaN is a gap between two records, and is not scored. FIT is that of the samples given, unless `fits` says
-    it for each output (of signals that were thinned before). A band has half a width for each output, and is drawn
-    around the first that simulates.
+    it for each output. A band has half a width for each output, and is drawn around the first that simulates.
 
     Examples
     --------
@@ -159,46 +160,42 @@ def outputs_figure(
     2
     """
     outputs = measured.shape[1]
-    figure = _figure(3.2 * outputs)
-    axes = figure.subplots(2 * outputs, 1, sharex=True, squeeze=False, height_ratios=[3, 1] * outputs)[:, 0]
+    figure, axes = _axes(3.2 * outputs, 2 * outputs, title, height_ratios=[3, 1] * outputs)
     if fits is None:
         there = ~np.isnan(measured).any(axis=1)
         fits = {name: fit_per_output(measured[there], y[there]).tolist() for name, y in simulated.items()}
+    columns = np.concatenate([measured, *simulated.values(), *(measured - y for y in simulated.values())], axis=1)
+    rows = thinned(columns, PRINTED_SAMPLES * columns.shape[1])
+    time, measured, simulated = time[rows], measured[rows], {name: y[rows] for name, y in simulated.items()}
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+        panel = OutputPanel.of(measured, simulated, i, band)
         upper, lower = axes[2 * i], axes[2 * i + 1]
-        upper.plot(time, measured[:, i], color=MEASURED, label="measured")
-        # Beyond the measured range a diverging model would flatten everything else.
-        low, high = float(np.nanmin(measured[:, i])), float(np.nanmax(measured[:, i]))
-        margin = 0.35 * (high - low) or 1.0
-        bottom, top = low, high
-        for (whose, signal), color in zip(simulated.items(), MODELS * len(simulated), strict=False):
-            shown = np.clip(signal[:, i], low - 10 * margin, high + 10 * margin)
-            bottom = min(bottom, max(float(np.nanmin(shown)), low - margin))
+        upper.plot(time, panel.measured, color=MEASURED, label="measured")
+        for (whose, shown), color in zip(panel.shown.items(), MODELS * len(simulated), strict=False):
             label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
             [line] = upper.plot(time, shown, color=color)
-            half = band[i] if band and whose == next(iter(simulated)) else None
-            if half is not None:
-                upper.fill_between(time, shown - half, shown + half, color=color, alpha=0.2, lw=0)
-                inside = np.clip(shown, low - margin, high + margin)
-                bottom, top = min(bottom, float(np.nanmin(inside)) - half), float(np.nanmax(inside)) + half
+            if panel.half is not None and whose == next(iter(panel.shown)):
+                upper.fill_between(time, shown - panel.half, shown + panel.half, color=color, alpha=0.2, lw=0)
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
-            error = np.clip(measured[:, i] - signal[:, i], -margin, margin)
+            error = np.clip(panel.measured - shown, -panel.margin, panel.margin)
             lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
         lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
-        upper.set_ylim(bottom - 0.05 * margin, max(top, high) + margin)
-        upper.set_ylabel(labelled(name, unit), parse_math=False)  # a column may be called $x
-        legend = upper.legend(loc="upper right", ncols=min(3, len(simulated) + 1))
-        for text in legend.get_texts():
+        bottom, top = panel.limits
+        # The legend stands above the signals, or above the band.
+        upper.set_ylim(bottom - 0.05 * panel.margin, (panel.high if panel.half is None else top) + panel.margin)
+        upper.set_ylabel(labelled(name, unit), parse_math=False)
+        for text in upper.legend(loc="upper right", ncols=min(3, len(simulated) + 1)).get_texts():
             text.set_parse_math(False)
         lower.set_ylabel(labelled("error", unit), parse_math=False)
-    axes[0].set_title(title, parse_math=False)
     axes[-1].set_xlabel("time (s)")
     return figure
 
 
 @styled
 def networks_figure(panels: Sequence[ScorePanel], *, title: str = "") -> Figure:
-    """One panel below the other, each the scores of all networks with a threshold; see `score_axes`.
+    """Scores of all networks, a panel below the other: a dot each, the threshold as a line, violations circled.
+
+    Networks far off the rest (or diverged) are drawn as triangles on the edge, and counted there.
 
     Examples
     --------
@@ -207,67 +204,40 @@ def networks_figure(panels: Sequence[ScorePanel], *, title: str = "") -> Figure:
     >>> len(networks_figure([panel]).axes)
     1
     """
-    figure = _figure(2.4 * len(panels))
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    figure, axes = _axes(2.4 * len(panels), len(panels), title)
     for ax, panel in zip(axes, panels, strict=True):
-        score_axes(ax, panel)
-    axes[0].set_title(title, parse_math=False)
+        index, scores, off = np.arange(len(panel.scores)), panel.scores, panel.off
+        many = len(scores) > RASTERISED
+        ax.plot(index[~off], scores[~off], ".", color=DOT, ms=3.5, mew=0, rasterized=many)
+        if off.any():
+            marker, height = ("v", 0.04) if panel.direction == "max" else ("^", 0.9)
+            ax.plot(index[off], np.full(off.sum(), panel.edge), marker, color=QUIET, ms=3.5, rasterized=many)
+            ax.annotate(panel.note, (0.01, height), xycoords="axes fraction", fontsize=8, color=QUIET)
+        if panel.line is not None:
+            ax.axhline(panel.line, color=LIMIT, lw=1.1, label=panel.line_label)
+            if panel.circle_violations:
+                at = panel.violating
+                ax.plot(index[at], panel.shown[at], "o", mfc="none", mec=LIMIT, ms=9, label=panel.counted)
+            ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2)
+        ax.set_ylim(*panel.limits)
+        ax.set_ylabel(panel.label, parse_math=False)
     axes[-1].set_xlabel("network (index)")
     return figure
 
 
-def score_axes(ax: Axes, panel: ScorePanel) -> None:
-    """Draw every network as a dot, the threshold as a line, and circle those that violate it.
-
-    Networks far off the rest (or diverged) are drawn as triangles on the edge, and counted there.
-    """
-    index, scores, off = np.arange(len(panel.scores)), panel.scores, panel.off
-    many = len(scores) > RASTERISED
-    ax.plot(index[~off], scores[~off], ".", color=DOT, ms=3.5, mew=0, rasterized=many)
-    if off.any():
-        marker = "v" if panel.direction == "max" else "^"
-        ax.plot(index[off], np.full(off.sum(), panel.edge), marker, color=QUIET, ms=3.5, rasterized=many)
-        ax.annotate(
-            panel.note,
-            (0.01, 0.04 if panel.direction == "max" else 0.9),
-            xycoords="axes fraction",
-            fontsize=8,
-            color=QUIET,
-        )
-    if panel.line is not None:
-        ax.axhline(panel.line, color=LIMIT, lw=1.1, label=panel.line_label)
-        if panel.circle_violations:
-            beyond = panel.beyond
-            ax.plot(index[beyond], panel.shown[beyond], "o", mfc="none", mec=LIMIT, ms=9, label=panel.counted)
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2)
-    ax.set_ylim(*panel.limits)
-    ax.set_ylabel(panel.label, parse_math=False)
-
-
 @styled
-def episodes_figure(panel: EpisodePanel, *, title: str = "") -> Figure:
-    """The error of each model in each episode, with its limit.
-
-    Examples
-    --------
-    >>> panel = EpisodePanel(errors={"model": np.array([0.1, 0.3])}, limits={"model": 0.3}, label="RMSE (pH)")
-    >>> episodes_figure(panel).axes[0].get_ylabel()
-    'RMSE (pH)'
-    """
-    figure = _figure(2.4)
-    ax = figure.subplots()
-    for (who, errors), color in zip(panel.errors.items(), MODELS, strict=False):
-        number, off = np.arange(1, len(errors) + 1), panel.off(who)
-        ax.plot(number[~off], panel.shown(who)[~off], ".", color=color, ms=5, mew=0, label=who)
-        ax.plot(number[off], panel.shown(who)[off], "^", color=color, ms=4)
-        limit = panel.limits[who]
-        if limit is not None:
+def episodes_figure(panel: EpisodePanel) -> Figure:
+    """The error of each model in each episode, with its limit."""
+    figure, [ax] = _axes(2.4)
+    for (whose, errors), color in zip(panel.errors.items(), MODELS, strict=False):
+        number, off, shown = np.arange(1, len(errors) + 1), panel.off(whose), panel.shown(whose)
+        ax.plot(number[~off], shown[~off], ".", color=color, ms=5, mew=0, label=whose)
+        ax.plot(number[off], shown[off], "^", color=color, ms=4)
+        if (limit := panel.limits[whose]) is not None:
             ax.axhline(limit, color=color, lw=1.0, ls="--", label=f"its limit: {limit:.4g}")
-    ax.set_ylim(0, 1.04 * panel.top)
+    ax.set(xlabel="episode (number)", ylim=(0, 1.04 * panel.top))
     ax.set_ylabel(panel.label, parse_math=False)
-    ax.set_xlabel("episode (number)")
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=4)
-    ax.set_title(title, parse_math=False)
     return figure
 
 
@@ -277,12 +247,7 @@ def distribution_figure(
 ) -> Figure:
     """How the scores are distributed: a histogram, and below it the share of networks that do better than a score.
 
-    Parameters
-    ----------
-    panel
-        The scores, and the limits to show them in.
-    band
-        As in `staircase`: lower and upper limits for all ranks at once, with confidence 1 - beta.
+    The band is that of `staircase`: lower and upper limits for all ranks at once, with confidence 1 - beta.
 
     Examples
     --------
@@ -291,8 +256,7 @@ def distribution_figure(
     >>> len(distribution_figure(panel).axes)
     2
     """
-    figure = _figure(4.2)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
+    figure, [upper, lower] = _axes(4.2, 2, title, height_ratios=[2, 3])
     upper.stairs(*histogram(panel.scores, panel.limits, 40), fill=True, color=DOT)
     upper.set_ylabel("networks (count)")
     stairs = staircase(panel, band)
@@ -303,35 +267,24 @@ def distribution_figure(
     lower.set(ylabel="share that does better (1)", ylim=(0, 1.02), xlim=panel.limits)
     lower.set_xlabel(panel.label, parse_math=False)
     lower.legend(loc="best")
-    upper.set_title(title, parse_math=False)
     return figure
 
 
 @styled
-def families_figure(families: Sequence[FamilyRange], label: str, *, title: str = "") -> Figure:
-    """For each family the best network, the median, and between the quartiles a bar.
-
-    Examples
-    --------
-    >>> family = FamilyRange.of("order 10", np.array([1.0, 2.0, 3.0]), "max", 0.1)
-    >>> [text.get_text() for text in families_figure([family], "FIT (%)").axes[0].get_xticklabels()]
-    ['order 10']
-    """
-    figure = _figure(2.8)
-    ax = figure.subplots()
+def families_figure(families: Sequence[FamilyRange], label: str) -> Figure:
+    """For each family the best network, the median, and a bar between the quartiles."""
+    figure, [ax] = _axes(2.8)
     there = [(i, family) for i, family in enumerate(families) if family.best is not None]
     for name, marker, color in (("best", "o", MODEL), ("median", "_", MEASURED)):
         points = [(i, getattr(family, name)) for i, family in there]
         ax.plot(*zip(*points, strict=True), marker, color=color, label=name, zorder=3)
     for i, family in there:
-        ax.plot(
-            [i, i], np.array([family.low, family.high], dtype=float), color=DOT, lw=6, alpha=0.6, solid_capstyle="butt"
-        )
+        quartiles = np.array([family.low, family.high], dtype=float)
+        ax.plot([i, i], quartiles, color=DOT, lw=6, alpha=0.6, solid_capstyle="butt")
     ax.set_xticks(range(len(families)), [family.name for family in families], rotation=30 if len(families) > 6 else 0)
     for text in ax.get_xticklabels():
         text.set_parse_math(False)
     ax.set_ylabel(label, parse_math=False)
-    ax.set_title(title, parse_math=False)
     ax.legend(loc="best")
     return figure
 
@@ -346,10 +299,21 @@ def learning_figure(sizes: Array, curve: Array, label: str, *, title: str = "") 
     >>> figure.axes[0].get_xlabel()
     'networks (count)'
     """
-    figure = _figure(2.8)
-    ax = figure.subplots()
+    figure, [ax] = _axes(2.8, title=title)
     ax.semilogx(sizes, curve, ".-", color=MODEL, ms=4)
     ax.set_xlabel("networks (count)")
     ax.set_ylabel(f"mean best {label}", parse_math=False)
-    ax.set_title(title, parse_math=False)
     return figure
+
+
+def saved(figure: Figure, kind: str, *, fonts: str = "path", **more: Any) -> bytes:
+    """The figure as a file, the same bytes each time; as paths its letters need no font of the reader."""
+    import matplotlib
+
+    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None, "Creator": None}, "png": {}}
+    buffer = io.BytesIO()
+    settings = {**STYLE, "svg.hashsalt": "echobound", "svg.fonttype": fonts}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a name in a script that the font lacks
+        figure.savefig(buffer, format=kind, metadata=dates[kind], **more)
+    return buffer.getvalue()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
-import warnings
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from echobound.files import write_whole
 from echobound.report.contents import RunContents
+from echobound.report.figures import saved
 from echobound.report.sections import SECTIONS, Drawing
 from echobound.runs.folder import RunFolder
 from echobound.scenario.words import upward
@@ -21,62 +20,36 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
-__all__ = ["write_page"]
-
 
 def write_page(folder: RunFolder) -> Path:
     """Write ``report.html`` of a finished run into its folder, and return where it is."""
+    run = RunContents(folder)
+    page = _environment().get_template("page.html").render(
+        title=f"Certified identification: {run.name}",
+        certificate=run.certificate.to_dict(),
+        scores={response.role: response.scores["model"] for response in run.responses},
+        sections=[section for build in SECTIONS if (section := build(run)) is not None],
+        bokeh=_bokeh(),
+    )  # fmt: skip
     path = folder.path / "report.html"
-    write_whole(path, page(RunContents(folder)).encode(errors="backslashreplace"))
+    write_whole(path, page.encode(errors="backslashreplace"))
     return path
 
 
-def page(run: RunContents) -> str:
-    """The page of a run as HTML."""
-    sections = [section for build in SECTIONS if (section := build(run)) is not None]
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=f"Certified identification: {run.name}",
-            certificate=run.certificate.to_dict(),
-            scores={response.role: response.scores["model"] for response in run.responses},
-            verification=run.verification,
-            sections=sections,
-            bokeh=_bokeh(),
-        )
-    )
-
-
-class Screen(NamedTuple):
-    """A figure for the screen: the JSON that Bokeh's script draws, and how high it will be."""
-
-    json: Markup
-    height: int
-
-
-def screen(drawing: Drawing) -> Screen:
-    """Make the figure for the screen; nothing in its JSON can end the script element that holds it."""
+def screen(drawing: Drawing) -> dict[str, Any]:
+    """A figure for the screen: its height, and the JSON that Bokeh's script draws; nothing in it can end a script."""
     from bokeh.core.types import ID
     from bokeh.embed import json_item
     from markupsafe import Markup
 
     plot: Any = drawing.plot()
-    height = sum(part.height for part in plot.children)
     text = json.dumps(json_item(plot, ID(f"plot-{drawing.name}")), separators=(",", ":"), allow_nan=False)
-    return Screen(Markup(text.replace("<", "\\u003c")), height)
+    return {"json": Markup(text.replace("<", "\\u003c")), "height": sum(part.height for part in plot.children)}
 
 
 def svg(figure: Figure) -> str:
-    """The figure as SVG."""
-    import matplotlib
-
-    buffer = io.StringIO()
-    # Text as text: small, and set in the reader's font.
-    with matplotlib.rc_context({"svg.hashsalt": "echobound", "svg.fonttype": "none"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a name in a script that the font lacks
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, dpi=150)
-    text = buffer.getvalue()
+    """The figure as SVG; its text stays text: small, and set in the reader's font."""
+    text = saved(figure, "svg", fonts="none", dpi=150).decode()
     return text[text.index("<svg") :]
 
 
@@ -100,12 +73,9 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     # Whatever comes from data or files is escaped; only our own scripts and drawings are marked safe.
+    loader = PackageLoader("echobound.report")
     environment = Environment(
-        loader=PackageLoader("echobound.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "upward": lambda value: upward(value, digits=4),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Mask
+from echobound.arrays import Array, Mask, Signal, Vector
 from echobound.scenario.ordering import Case, violates
 from echobound.scores import Direction
-
-__all__ = ["EpisodePanel", "FamilyRange", "ScorePanel", "Staircase", "histogram", "labelled", "staircase", "thinned"]
 
 LARGEST = 1e300  # beyond it nothing can be drawn; such a score stands on the edge
 
@@ -35,13 +33,13 @@ class ScorePanel:
     label
         Of the axis, with its unit.
     circle_violations
-        Whether the networks beyond the threshold are circled and counted.
+        Whether the networks that violate the threshold are circled and counted.
 
     Examples
     --------
     >>> scores = np.array([80.0, 90.0, 95.0, -np.inf])
     >>> panel = ScorePanel(scores=scores, threshold=90.0, direction="max", case="best", label="FIT (%)")
-    >>> panel.beyond.tolist(), panel.off.tolist(), panel.note
+    >>> panel.violating.tolist(), panel.off.tolist(), panel.note
     ([False, False, True, False], [False, False, False, True], '1 off the scale, 1 of them diverged')
     """
 
@@ -85,7 +83,7 @@ class ScorePanel:
         return ~(np.isfinite(self.scores) & (self.scores >= low) & (self.scores <= high))
 
     @cached_property
-    def beyond(self) -> Mask:
+    def violating(self) -> Mask:
         """Networks that violate the threshold."""
         if self.line is None:
             return np.zeros(len(self.scores), dtype=bool)
@@ -106,7 +104,7 @@ class ScorePanel:
     @property
     def counted(self) -> str:
         """The number of violations in words."""
-        count = int(self.beyond.sum())
+        count = int(self.violating.sum())
         return f"{count} violation{'s' * (count != 1)}"
 
     @property
@@ -115,18 +113,11 @@ class ScorePanel:
         return f"{self.case} of the search: {self.threshold:.6g}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FamilyRange:
-    """Where the scores of one of several families lie, diverged networks left out; None if all diverged.
+    """Where the scores of one of several families lie, and the epsilon that is certified of its own best.
 
-    Parameters
-    ----------
-    name, networks, failures
-        The family, its networks, and how many of them diverged.
-    best, median, low, high
-        Of the finite scores; low and high are their quartiles.
-    epsilon
-        What is certified of its own best.
+    Diverged networks are left out of best, median and quartiles (low, high), which are None if all diverged.
     """
 
     name: str
@@ -151,30 +142,14 @@ class FamilyRange:
         there = scores[np.isfinite(scores)]
         low, median, high = (float(q) for q in np.quantile(there, [0.25, 0.5, 0.75])) if len(there) else [None] * 3
         best = None if not len(there) else float(there.max() if direction == "max" else there.min())
-        return cls(
-            name=name,
-            networks=len(scores),
-            failures=len(scores) - len(there),
-            best=best,
-            median=median,
-            low=low,
-            high=high,
-            epsilon=epsilon,
-        )
+        return cls(name, len(scores), len(scores) - len(there), best, median, low, high, epsilon)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EpisodePanel:
     """The error of each model in each episode, with its limit; an episode in which it diverged stands on the edge.
 
-    Parameters
-    ----------
-    errors
-        By what simulates, one for each episode; not finite where it diverged.
-    limits
-        Likewise; None if there is no limit.
-    label
-        Of the axis, with its unit.
+    Errors that are not finite mean that the model diverged; a limit may be None.
 
     Examples
     --------
@@ -193,13 +168,60 @@ class EpisodePanel:
         seen = np.concatenate([errors[np.isfinite(errors)] for errors in self.errors.values()])
         return 1.2 * float(min(seen.max(initial=0.0), LARGEST)) or 1.0
 
-    def off(self, who: str) -> Mask:
+    def off(self, whose: str) -> Mask:
         """Episodes in which a model diverged."""
-        return ~np.isfinite(self.errors[who])
+        return ~np.isfinite(self.errors[whose])
 
-    def shown(self, who: str) -> Array:
+    def shown(self, whose: str) -> Array:
         """The height at which each episode is drawn."""
-        return np.where(self.off(who), self.top, np.minimum(self.errors[who], self.top))
+        return np.where(self.off(whose), self.top, np.minimum(self.errors[whose], self.top))
+
+
+@dataclass(frozen=True, eq=False)
+class OutputPanel:
+    """One output, measured and simulated, with the range to show it in.
+
+    Models are clipped well beyond the measured range (`low` to `high`) and shown up to a margin beyond it: one that
+    diverges would flatten everything else. `half` is half the width of the band around the first model, or None.
+    """
+
+    measured: Vector
+    shown: Mapping[str, Vector]
+    low: float
+    high: float
+    margin: float
+    half: float | None
+
+    @classmethod
+    def of(
+        cls, measured: Signal, simulated: Mapping[str, Signal], output: int, band: Sequence[float | None] = ()
+    ) -> OutputPanel:
+        """The panel of an output of signals ``(time, output)``.
+
+        Examples
+        --------
+        >>> y = np.array([[0.0], [2.0]])
+        >>> OutputPanel.of(y, {"model": 1e9 * y}, 0).limits
+        (0.0, 2.7)
+        """
+        y = measured[:, output]
+        low, high = float(np.nanmin(y)), float(np.nanmax(y))
+        margin = 0.35 * (high - low) or 1.0
+        clipped = {
+            whose: np.clip(signal[:, output], low - 10 * margin, high + 10 * margin)
+            for whose, signal in simulated.items()
+        }
+        return cls(y, clipped, low, high, margin, band[output] if band else None)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Limits that hold the measured output, the models near it, and the band that a model near it has."""
+        near = [np.clip(y, self.low - self.margin, self.high + self.margin) for y in self.shown.values()]
+        lows, highs = [float(np.nanmin(y)) for y in near], [float(np.nanmax(y)) for y in near]
+        if self.half is not None:
+            lows.append(lows[0] - self.half)
+            highs.append(highs[0] + self.half)
+        return min(self.low, *lows), max(self.high, *highs)
 
 
 def thinned(signals: Array, most: int) -> NDArray[np.intp]:
@@ -261,24 +283,15 @@ class Staircase:
 def staircase(
     panel: ScorePanel,
     band: tuple[Array, Array] | None = None,
-    *,
     most: int = 1500,
     reach: tuple[float, float] | None = None,
 ) -> Staircase:
     """The distribution of the scores from the best to the worst.
 
-    Parameters
-    ----------
-    panel
-        The scores.
-    band
-        For each rank from the best: a new network is better than it with probability at most ``band[1]``, and at least
-        as good with probability at least ``band[0]``. Between two ranks the lower limit of the better one and the upper
-        limit of the worse one hold; so do they if ranks in between are left out.
-    most
-        Ranks that are drawn, the best and worst hundred always.
-    reach
-        Ends of the axis; the limits of the panel if not given.
+    The band has limits for each rank from the best: a new network is better than it with probability at most
+    ``band[1]``, and at least as good with probability at least ``band[0]``. Between two ranks the lower limit of the
+    better one and the upper limit of the worse one hold, also if ranks in between are left out: at most `most` are
+    drawn, the best and worst hundred always. `reach` are the ends of the axis; the limits of the panel if not given.
 
     Examples
     --------

@@ -15,13 +15,20 @@ import numpy as np
 
 from echobound.arrays import Array
 from echobound.report.contents import Response
-from echobound.report.panels import EpisodePanel, FamilyRange, ScorePanel, histogram, labelled, staircase, thinned
+from echobound.report.panels import (
+    EpisodePanel,
+    FamilyRange,
+    OutputPanel,
+    ScorePanel,
+    histogram,
+    labelled,
+    staircase,
+    thinned,
+)
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
     from bokeh.plotting import figure as Figure  # noqa: N812  # a class, in lower case there
-
-__all__ = ["distribution_plot", "episodes_plot", "families_plot", "learning_plot", "networks_plot", "outputs_plot"]
 
 MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
 MOST_NETWORKS = 20_000  # dots of a panel that are drawn
@@ -37,43 +44,30 @@ def outputs_plot(response: Response) -> LayoutDOM:
     most = max(1200, min(MOST_SAMPLES, 4 * MOST_SAMPLES // outputs))
     x_range, plots = _range(response.time[0], response.time[-1], "x"), []
     for i, (name, unit) in enumerate(zip(response.names, response.units, strict=True)):
-        measured = response.measured[:, i]
-        low, high = float(np.nanmin(measured)), float(np.nanmax(measured))
-        margin = 0.35 * (high - low) or 1.0
-        shown = {  # beyond the measured range a diverging model would flatten everything else
-            whose: np.clip(signal[:, i], low - 10 * margin, high + 10 * margin)
-            for whose, signal in response.simulated.items()
-        }
-        columns = [measured, *(column for y in shown.values() for column in (y, measured - y))]
-        rows = thinned(np.stack(columns, axis=1), most)
-        data: dict[str, Any] = {"t": response.time[rows], "y": measured[rows].astype(np.float32)}
-        for j, y in enumerate(shown.values()):
-            data |= {f"y{j}": y[rows].astype(np.float32), f"e{j}": (measured - y)[rows].astype(np.float32)}
-        half = response.band[i] if response.band else None
-        if half is not None:
-            data |= {"low": data["y0"] - np.float32(half), "high": data["y0"] + np.float32(half)}
-        source = ColumnDataSource(data)
-        bottom = min(low, *(max(float(np.nanmin(y)), low - margin) for y in shown.values()))
-        top = max(high, *(min(float(np.nanmax(y)), high + margin) for y in shown.values()))
-        if half is not None:  # as much of it as a model near the measured output has
-            inside = np.clip(shown[next(iter(shown))], low - margin, high + margin)
-            bottom, top = min(bottom, float(np.nanmin(inside)) - half), max(top, float(np.nanmax(inside)) + half)
-        upper = _plot(
-            260, x_range, _range(bottom - 0.1 * margin, top + 0.1 * margin), y=labelled(name, unit), only_x=True
-        )
-        if half is not None:
+        panel = OutputPanel.of(response.measured, response.simulated, i, response.band)
+        signals = {"y": panel.measured}
+        for j, y in enumerate(panel.shown.values()):
+            signals |= {f"y{j}": y, f"e{j}": panel.measured - y}
+        rows = thinned(np.stack(list(signals.values()), axis=1), most)
+        data: dict[str, Any] = {"t": response.time[rows]}
+        data |= {key: signal[rows].astype(np.float32) for key, signal in signals.items()}
+        if panel.half is not None:
+            data |= {"low": data["y0"] - np.float32(panel.half), "high": data["y0"] + np.float32(panel.half)}
+        source, margin, (bottom, top) = ColumnDataSource(data), panel.margin, panel.limits
+        y_range = _range(bottom - 0.1 * margin, top + 0.1 * margin)
+        upper = _plot(260, x_range, y_range, y=labelled(name, unit), only_x=True)
+        if panel.half is not None:
             _painted(upper.varea("t", "low", "high", source=source, fill_alpha=0.22), fill_color="accent")
         first = _line(upper, "t", "y", source, "measured")
-        error = max(float(np.nanmax(np.abs(np.clip(measured - y, -margin, margin)))) for y in shown.values()) or 1.0
-        lower = _plot(
-            140, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit),
-            x="time (s)" if i == outputs - 1 else "", only_x=True,
-        )  # fmt: skip
+        errors = [np.clip(panel.measured - y, -margin, margin) for y in panel.shown.values()]
+        error = float(np.nanmax(np.abs(errors))) or 1.0
+        x = "time (s)" if i == outputs - 1 else ""
+        lower = _plot(140, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True)
         tips = [("time (s)", "@t{0,0.[000]}"), ("measured", "@y{%.5g}")]
-        for j, whose in enumerate(shown):
+        for j, whose in enumerate(panel.shown):
             colour = MODEL_COLOURS[j % len(MODEL_COLOURS)]
             _line(upper, "t", f"y{j}", source, colour)
-            _line(lower, "t", f"e{j}", source, colour if len(shown) > 1 else "quiet")
+            _line(lower, "t", f"e{j}", source, colour if len(panel.shown) > 1 else "quiet")
             tips += [(whose, f"@y{j}{{%.5g}}"), ("error", f"@e{j}{{%.3g}}")]
         _hover(upper, [first], tips, mode="vline", line_policy="nearest")
         plots += [upper, lower]
@@ -82,7 +76,7 @@ def outputs_plot(response: Response) -> LayoutDOM:
 
 def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[str], orders: Array) -> LayoutDOM:
     """Every network a dot, with index, order and all scores to hover for; threshold; violators circled."""
-    from bokeh.models import ColumnDataSource, Span
+    from bokeh.models import ColumnDataSource
 
     index = np.arange(len(scores))
     x_range, plots = _range(-0.01 * len(scores) - 0.5, 1.01 * len(scores) - 0.5, "x"), []
@@ -110,12 +104,10 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
             drawn.append(_painted(dots, fill_color=fill))
         _hover(plot, drawn, tips)
         if panel.line is not None:
-            line = Span(location=panel.line, dimension="width", line_width=1.5)
-            _paint(line, line_color="alert")
-            plot.add_layout(line)
+            _threshold(plot, panel.line, "alert")
         if panel.circle_violations:
-            beyond = panel.beyond
-            circled = plot.scatter(index[beyond], heights[beyond], size=14, fill_color=None, line_width=2)
+            at = panel.violating
+            circled = plot.scatter(index[at], heights[at], size=14, fill_color=None, line_width=2)
             _painted(circled, line_color="alert").name = f"violations-{panel.case}"
         plots.append(plot)
     return _stack(plots)
@@ -123,26 +115,21 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
 
 def episodes_plot(panel: EpisodePanel) -> LayoutDOM:
     """The error of each model in each episode, a dot each, with its limit."""
-    from bokeh.models import ColumnDataSource, Span
+    from bokeh.models import ColumnDataSource
 
     count = len(next(iter(panel.errors.values())))
-    plot = _plot(
-        230, _range(0.5 - 0.01 * count, count + 0.5 + 0.01 * count, "x"), _range(0, 1.04 * panel.top), y=panel.label,
-        x="episode (number)", only_x=True,
-    )  # fmt: skip
-    for (who, errors), colour in zip(panel.errors.items(), MODEL_COLOURS, strict=False):
-        off, drawn = panel.off(who), []
+    x_range, y_range = _range(0.5 - 0.01 * count, count + 0.5 + 0.01 * count, "x"), _range(0, 1.04 * panel.top)
+    plot = _plot(230, x_range, y_range, y=panel.label, x="episode (number)", only_x=True)
+    for (whose, errors), colour in zip(panel.errors.items(), MODEL_COLOURS, strict=False):
+        off, drawn = panel.off(whose), []
         for which, marker in ((~off, "circle"), (off, "triangle")):
             number = np.arange(1, count + 1, dtype=np.int32)[which]
-            data: dict[str, Any] = {"number": number, "y": panel.shown(who)[which], "error": errors[which]}
+            data: dict[str, Any] = {"number": number, "y": panel.shown(whose)[which], "error": errors[which]}
             dots = plot.scatter("number", "y", source=ColumnDataSource(data), marker=marker, size=7, line_color=None)
             drawn.append(_painted(dots, fill_color=colour))
-        _hover(plot, drawn, [("episode", "@number"), ("of", who), ("error", "@error{%.5g}")])
-        limit = panel.limits[who]
-        if limit is not None:
-            line = Span(location=limit, dimension="width", line_width=1.5, line_dash="dashed")
-            _paint(line, line_color=colour)
-            plot.add_layout(line)
+        _hover(plot, drawn, [("episode", "@number"), ("of", whose), ("error", "@error{%.5g}")])
+        if (limit := panel.limits[whose]) is not None:
+            _threshold(plot, limit, colour, line_dash="dashed")
     return _stack([plot])
 
 
@@ -177,10 +164,9 @@ def learning_plot(sizes: Array, curve: Array, label: str) -> LayoutDOM:
 
     low, high = float(curve.min()), float(curve.max())
     margin = 0.06 * (high - low) or 1.0
-    plot = _plot(
-        260, _range(sizes[0] * 0.95, sizes[-1] * 1.08, "x", "log"), _range(low - margin, high + margin),
-        y=f"mean best {label}", x="networks (count)", only_x=True, x_axis_type="log",
-    )  # fmt: skip
+    x_range, y_range = _range(sizes[0] * 0.95, sizes[-1] * 1.08, "x", "log"), _range(low - margin, high + margin)
+    labels = {"y": f"mean best {label}", "x": "networks (count)"}
+    plot = _plot(260, x_range, y_range, **labels, only_x=True, x_axis_type="log")
     source = ColumnDataSource({"n": sizes, "best": curve})
     _line(plot, "n", "best", source, "accent", width=2)
     dots = plot.scatter("n", "best", source=source, size=5, line_color=None)
@@ -197,10 +183,8 @@ def families_plot(families: Sequence[FamilyRange], label: str) -> LayoutDOM:
     columns = {name: [getattr(f, name) for _, f in there] for name in ("name", "best", "median", "low", "high")}
     values = [value for name in ("best", "median", "low", "high") for value in columns[name]]
     margin = 0.08 * (max(values) - min(values)) or 1.0
-    plot = _plot(
-        260, _range(-0.5, len(families) - 0.5, "x"), _range(min(values) - margin, max(values) + margin), y=label,
-        x="family", only_x=True,
-    )  # fmt: skip
+    x_range, y_range = _range(-0.5, len(families) - 0.5, "x"), _range(min(values) - margin, max(values) + margin)
+    plot = _plot(260, x_range, y_range, y=label, x="family", only_x=True)
     axis: Any = plot.xaxis[0]
     axis.ticker = list(range(len(families)))
     axis.major_label_overrides = {i: family.name for i, family in enumerate(families)}
@@ -238,6 +222,14 @@ def _painted(renderer: Any, **colours: str) -> Any:
 
 def _line(plot: Figure, x: str, y: str, source: Any, colour: str, width: float = 1.3) -> Any:
     return _painted(plot.line(x, y, source=source, line_width=width), line_color=colour)
+
+
+def _threshold(plot: Figure, height: float, colour: str, **more: Any) -> None:
+    from bokeh.models import Span
+
+    line = Span(location=height, dimension="width", line_width=1.5, **more)
+    _paint(line, line_color=colour)
+    plot.add_layout(line)
 
 
 def _hover(plot: Figure, renderers: list[Any], tips: Sequence[tuple[str, str]], **more: Any) -> None:

@@ -9,6 +9,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from echobound.network import EchoStateNetwork
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
-from echobound.report.panels import EpisodePanel, ScorePanel, thinned
+from echobound.report.panels import EpisodePanel, ScorePanel
 from echobound.runs.scoring import NOT_COVERED
+from echobound.runs.verification import verification_of
 from echobound.scenario.generalisation import CALLED
 from echobound.scores import get_score
 
@@ -25,26 +27,15 @@ if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
     from matplotlib.figure import Figure
 
-__all__ = ["SECTIONS", "Drawing", "Section", "again", "responses_drawing"]
-
-PRINTED_SAMPLES = 1500  # rows of an output on paper, at most
 LISTED = 20  # diverged networks that are listed
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure of the page: to be looked at closely on a screen, and to be printed.
+    """A figure of the page: to be looked at closely on a screen (`plot`), and to be printed (`figure`).
 
-    Parameters
-    ----------
-    name
-        What it is called in the page and, as a file, by ``echobound figures``.
-    caption, summary
-        What it is, and what it shows in words: for those who cannot see it, too.
-    keys
-        The legend: a colour of the page and what has it.
-    plot, figure
-        Make the one for the screen and the one for paper.
+    Its name is that of the file, too, which ``echobound figures`` writes. The caption says what it is, the summary what
+    it shows, also for those who cannot see it; the keys are the legend: a colour of the page and what has it.
     """
 
     name: str
@@ -52,7 +43,7 @@ class Drawing:
     summary: str
     keys: tuple[tuple[str, str], ...]
     plot: Callable[[], LayoutDOM]
-    figure: Callable[..., Figure]
+    figure: Callable[[], Figure]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,51 +60,34 @@ def outputs(run: RunContents) -> Section | None:
     """Measured and simulated outputs, with FIT and RMSE."""
     if not run.responses:
         return None
-    return Section(
-        "outputs",
-        "The model against the data",
-        {"responses": run.responses},
-        tuple(
-            responses_drawing(response, run.how, blocks=run.plan.blocks if response.role == "validation" else None)
-            for response in run.responses
-        ),
-    )
+    blocks = {"validation": run.plan.blocks}
+    drawings = tuple(responses_drawing(one, run.how, blocks=blocks.get(one.role)) for one in run.responses)
+    return Section("outputs", "The model against the data", {"responses": run.responses}, drawings)
 
 
 def responses_drawing(response: Response, how: str, name: str | None = None, blocks: int | None = None) -> Drawing:
     """Measured outputs and those of one or several models; the name is that of the role if not given."""
     several = len(response.scores) > 1
-    fits = [
-        f"FIT of {name}{f' by {whose}' * several}: {part['fit']:.2f} %"
-        for whose, scores in response.scores.items()
-        for name, part in scores["per_output"].items()
+    fits = {whose: {n: p["fit"] for n, p in each["per_output"].items()} for whose, each in response.scores.items()}
+    said = [
+        f"FIT of {output}{f' by {whose}' * several}: {fit:.2f} %"
+        for whose, each in fits.items()
+        for output, fit in each.items()
     ]
-    whose = " and the ".join(response.simulated)
+    what = f"measured output and {how} of the {' and the '.join(response.simulated)}"
     samples = int((~np.isnan(response.measured[:, 0])).sum())
     return Drawing(
         name=response.role if name is None else name,
-        caption=(
-            f"{response.role.capitalize()} data: measured output and {how} of the {whose}"
-            if blocks is None
-            else f"The {blocks} blocks one after the other: measured output and {how} of the {whose}, trained on the"
-            " others"
-        ),
-        summary=f"{samples} samples after the washout. {', '.join(fits)}.",
+        caption=f"{response.role.capitalize()} data: {what}"
+        if blocks is None
+        else f"The {blocks} blocks one after the other: {what}, trained on the others",
+        summary=f"{samples} samples after the washout. {', '.join(said)}.",
         keys=(("measured", "measured"), *zip(plots.MODEL_COLOURS, response.simulated, strict=False)),
-        plot=lambda: plots.outputs_plot(response),
-        figure=lambda title="": _thin_outputs(response, title),
-    )
-
-
-def _thin_outputs(response: Response, title: str) -> Figure:
-    signals = [response.measured, *response.simulated.values()]
-    columns = np.concatenate([*signals, *(response.measured - y for y in signals[1:])], axis=1)
-    rows = thinned(columns, PRINTED_SAMPLES * columns.shape[1])
-    simulated = {name: y[rows] for name, y in response.simulated.items()}
-    fits = {name: [p["fit"] for p in scores["per_output"].values()] for name, scores in response.scores.items()}
-    return figures.outputs_figure(
-        response.time[rows], response.measured[rows], simulated, response.names, response.units, title=title, fits=fits,
-        band=response.band,
+        plot=partial(plots.outputs_plot, response),
+        figure=partial(
+            figures.outputs_figure, response.time, response.measured, response.simulated, response.names,
+            response.units, fits={whose: list(each.values()) for whose, each in fits.items()}, band=response.band,
+        ),
     )  # fmt: skip
 
 
@@ -122,14 +96,8 @@ def committee(run: RunContents) -> Section | None:
     several = run.folder.committee
     if several is None or not run.folder.models:
         return None
-    return Section(
-        "committee",
-        "The committee, not covered by the certificate",
-        {
-            "statement": NOT_COVERED,
-            "members": [run.named(member) for member in several.members],
-        },
-    )
+    content = {"statement": NOT_COVERED, "members": [run.named(member) for member in several.members]}
+    return Section("committee", "The committee, not covered by the certificate", content)
 
 
 def generalisation(run: RunContents) -> Section | None:
@@ -137,30 +105,28 @@ def generalisation(run: RunContents) -> Section | None:
     second = run.second
     if second is None:
         return None
-    limits = {who: second.limit(who) for who in second.seen}
+    limits = {whose: second.limit(whose) for whose in second.seen}
     panel = EpisodePanel(
-        errors={who: np.array([np.inf if e is None else e for e in seen.rmse]) for who, seen in second.seen.items()},
-        limits={who: None if limit is None else limit.limit for who, limit in limits.items()},
+        errors={
+            whose: np.array([np.inf if e is None else e for e in seen.rmse]) for whose, seen in second.seen.items()
+        },
+        limits={whose: None if limit is None else limit.limit for whose, limit in limits.items()},
         label=run.label(get_score("rmse")),
     )
-    what = "block" if second.settled.blocks else "episode"
+    what, named = "block" if second.settled.blocks else "episode", [CALLED[whose] for whose in panel.errors]
     errors = Drawing(
         name="episodes",
         caption=f"RMSE in each of {second.episodes} test {what}{'s' * (second.episodes != 1)}",
-        summary=" ".join(f"{CALLED[who].capitalize()}: {_errors(panel.errors[who])}" for who in panel.errors),
+        summary=" ".join(f"{CALLED[whose].capitalize()}: {_errors(each)}" for whose, each in panel.errors.items()),
         keys=tuple(
-            (colour, f"{CALLED[who]}, dashed its limit")
-            for who, colour in zip(panel.errors, plots.MODEL_COLOURS, strict=False)
+            (colour, f"{name}, its limit dashed") for name, colour in zip(named, plots.MODEL_COLOURS, strict=False)
         ),
-        plot=lambda: plots.episodes_plot(panel),
-        figure=lambda title="": figures.episodes_figure(panel, title=title),
+        plot=partial(plots.episodes_plot, panel),
+        figure=partial(figures.episodes_figure, panel),
     )
-    return Section(
-        "generalisation",
-        "On new data",
-        {"words": second.words, "not_stated": second.not_stated},
-        (errors, *(_episode(response, which, what, run.how) for which, response in run.episodes(second).items())),
-    )
+    episodes = [_episode(response, which, what, run.how) for which, response in run.episodes(second).items()]
+    content = {"words": second.words, "not_stated": second.not_stated}
+    return Section("generalisation", "On new data", content, (errors, *episodes))
 
 
 def _errors(errors: Any) -> str:
@@ -173,34 +139,28 @@ def _errors(errors: Any) -> str:
 
 def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
     drawing = responses_drawing(response, how, name=f"episode-{which}")
-    drawn = any(half is not None for half in response.band)
-    return replace(
-        drawing,
-        caption=f"{'A typical' if which == 'typical' else 'The worst'} {what} of the picked network"
-        + (", with its band" if drawn else ""),
-        keys=(*drawing.keys, *((("band", "where a new one stays, all along it"),) if drawn else ())),
-    )
+    caption = f"{'A typical' if which == 'typical' else 'The worst'} {what} of the picked network"
+    if not any(half is not None for half in response.band):
+        return replace(drawing, caption=caption)
+    keys = (*drawing.keys, ("band", "where a new one stays throughout"))
+    return replace(drawing, caption=f"{caption}, with its band", keys=keys)
 
 
 def search(run: RunContents) -> Section:
     """The paper's sampling figure."""
     count, blocks = len(run.search), run.plan.blocks
     data = "the validation data" if blocks is None else f"{blocks} blocks of the training data in turn"
-    return Section(
-        "search",
-        "The search",
-        {"networks": count, "data": data},
-        (_networks(run, "sampling", f"The {count} networks of the search", run.search, testing=False),),
-    )
+    drawing = _networks(run, "sampling", f"The {count} networks of the search", run.search, testing=False)
+    return Section("search", "The search", {"networks": count, "data": data}, (drawing,))
 
 
 def testing(run: RunContents) -> Section | None:
     """The paper's testing figure, and what the fresh networks say."""
-    if run.verification is None:
+    if not len(run.fresh):
         return None
     caption = f"{len(run.fresh)} fresh networks against the certificate"
     drawing = _networks(run, "testing", caption, run.fresh, testing=True)
-    return Section("testing", "Put to the test", {"verification": run.verification}, (drawing,))
+    return Section("testing", "Put to the test", {"verification": verification_of(run.folder)}, (drawing,))
 
 
 def _networks(run: RunContents, name: str, caption: str, rows: Any, *, testing: bool) -> Drawing:
@@ -212,38 +172,32 @@ def _networks(run: RunContents, name: str, caption: str, rows: Any, *, testing: 
         for panel in panels
         if panel.line is not None
     ]
-    keys = [("dot", "a network"), ("alert-line", "best or worst of the search")]
-    if testing:
-        keys.append(("alert-ring", "a violation"))
+    violations = [("alert-ring", "a violation")] if testing else []
     return Drawing(
         name=name,
         caption=caption,
         summary=". ".join(said) + "." if said else "All networks diverged.",
-        keys=tuple(keys),
-        plot=lambda: plots.networks_plot(panels, rows["scores"], run.plan.scores, rows["order"]),
-        figure=lambda title="": figures.networks_figure(panels, title=title),
+        keys=(("dot", "a network"), ("alert-line", "best or worst of the search"), *violations),
+        plot=partial(plots.networks_plot, panels, rows["scores"], run.plan.scores, rows["order"]),
+        figure=partial(figures.networks_figure, panels),
     )
 
 
 def families(run: RunContents) -> Section | None:
-    """Of several families: where the scores of each lie, and what is certified of its own best."""
+    """Where the scores of each of several families lie, and what is certified of its own best."""
     if not run.families:
         return None
-    label = run.label(run.score)
-    drawings: tuple[Drawing, ...] = ()
-    seen = [family for family in run.families if family.best is not None]
-    if seen:
-        said = "; ".join(f"{family.name}: best {family.best:.6g}, median {family.median:.6g}" for family in seen)
-        drawing = Drawing(
-            name="families",
-            caption=f"{label.split(' (')[0]} of each family",
-            summary=f"{said}.",
-            keys=(("accent", "best"), ("measured", "median"), ("dot", "half of the networks")),
-            plot=lambda: plots.families_plot(run.families, label),
-            figure=lambda title="": figures.families_figure(run.families, label, title=title),
-        )
-        drawings = (drawing,)
-    return Section("families", "The families", {"families": run.families, "label": label}, drawings)
+    label, seen = run.label(run.score), [family for family in run.families if family.best is not None]
+    drawing = Drawing(
+        name="families",
+        caption=f"{label.split(' (')[0]} of each family",
+        summary="; ".join(f"{one.name}: best {one.best:.6g}, median {one.median:.6g}" for one in seen) + ".",
+        keys=(("accent", "best"), ("measured", "median"), ("dot", "middle half of the networks")),
+        plot=partial(plots.families_plot, run.families, label),
+        figure=partial(figures.families_figure, run.families, label),
+    )
+    content = {"families": run.families, "label": label}
+    return Section("families", "The families", content, (drawing,) if seen else ())
 
 
 def distribution(run: RunContents) -> Section | None:
@@ -252,16 +206,14 @@ def distribution(run: RunContents) -> Section | None:
     if not np.isfinite(panel.scores).any():
         return None
     beta = run.certificate.beta
-    keys = [("accent", "networks of the search")]
-    if run.band is not None:
-        keys.append(("band", f"all networks, confidence 1 − {beta:g}"))
+    band = [("band", f"all networks, confidence 1 − {beta:g}")] if run.band is not None else []
     drawing = Drawing(
         name="distribution",
         caption=f"Distribution of the {panel.label.split(' (')[0]} of all networks",
         summary=_spread(panel),
-        keys=tuple(keys),
-        plot=lambda: plots.distribution_plot(panel, run.band),
-        figure=lambda title="": figures.distribution_figure(panel, run.band, beta=beta, title=title),
+        keys=(("accent", "networks of the search"), *band),
+        plot=partial(plots.distribution_plot, panel, run.band),
+        figure=partial(figures.distribution_figure, panel, run.band, beta=beta),
     )
     return Section("distribution", "Distribution of scores", {"band": run.band, "beta": beta}, (drawing,))
 
@@ -278,16 +230,16 @@ def learning(run: RunContents) -> Section | None:
     if run.learning is None or len(run.learning[0]) < 2:
         return None
     sizes, curve = run.learning
-    label = run.label(run.score)
+    label, words = run.label(run.score), [one.words for one in run.certificate.statements if one.kind == "gain"]
     drawing = Drawing(
         name="learning",
         caption="Mean best score of a search, by its number of networks",
         summary=f"From {curve[0]:.5g} with {sizes[0]:.0f} to {curve[-1]:.5g} with {sizes[-1]:.0f} networks.",
-        keys=(("accent", "mean best of so many of the networks"),),
-        plot=lambda: plots.learning_plot(sizes, curve, label),
-        figure=lambda title="": figures.learning_figure(sizes, curve, label, title=title),
+        keys=(("accent", "mean best score of a search of this size"),),
+        plot=partial(plots.learning_plot, sizes, curve, label),
+        figure=partial(figures.learning_figure, sizes, curve, label),
     )
-    return Section("learning", "Is it worth training more?", {"words": run.words_of("gain")}, (drawing,))
+    return Section("learning", "Is it worth training more?", {"words": " ".join(words)}, (drawing,))
 
 
 def model(run: RunContents) -> Section | None:
@@ -295,63 +247,52 @@ def model(run: RunContents) -> Section | None:
     network = run.folder.models.get("model")
     if not isinstance(network, EchoStateNetwork):
         return None
-    return Section(
-        "model",
-        "The model",
-        {
-            "network": network,
-            "number": run.named(network),
-            "hyper": {k: v for k, v in asdict(network.reservoir.hyper).items() if k != "order" and v is not None},
-            "records": run.folder.experiments.roles,
-            "law": network.origin["law"],
-        },
-    )
+    content = {
+        "network": network,
+        "number": run.named(network),
+        "hyper": {k: v for k, v in asdict(network.reservoir.hyper).items() if k != "order" and v is not None},
+        "records": run.folder.experiments.roles,
+        "law": network.origin["law"],
+    }
+    return Section("model", "The model", content)
 
 
 def effort(run: RunContents) -> Section:
     """Failures and timing."""
-    rows = run.search
+    rows, seconds = run.search, run.search["seconds"]
     failed = np.flatnonzero(rows["status"] != 0)  # numbers as in the certificate, family after family
-    seconds = rows["seconds"]
-    return Section(
-        "effort",
-        "Failures and timing",
-        {
-            "networks": len(rows),
-            "failures": len(failed),
-            "listed": [(int(number), int(rows["order"][number])) for number in failed[:LISTED]],
-            "fresh": len(run.fresh),
-            "fresh_failures": int((run.fresh["status"] != 0).sum()),
-            "total": float(seconds.sum()),
-            "median": float(np.median(seconds)),
-            "slowest": float(seconds.max()),
-            "slowest_index": int(seconds.argmax()),
-        },
-    )
+    content = {
+        "networks": len(rows),
+        "failures": len(failed),
+        "listed": [(int(number), int(rows["order"][number])) for number in failed[:LISTED]],
+        "fresh": len(run.fresh),
+        "fresh_failures": int((run.fresh["status"] != 0).sum()),
+        "total": float(seconds.sum()),
+        "median": float(np.median(seconds)),
+        "slowest": float(seconds.max()),
+        "slowest_index": int(seconds.argmax()),
+    }
+    return Section("effort", "Failures and timing", content)
 
 
 def origin(run: RunContents) -> Section:
-    """Digests, versions, seeds, and the command that makes the run again."""
-    return Section(
-        "origin",
-        "How to derive it again",
-        {
-            "plan": run.plan.to_dict(),
-            "names": [family.name for family in run.plan.families]
-            if len(run.plan.families) > 1
-            else [run.plan.law[0].name],
-            "digests": {part: value for part, value in run.certificate.digests.items() if value},
-            "provenance": run.certificate.provenance,
-            # What was drawn by a law of another kind is not in the folder, and no command can draw it again.
-            "command": again(run) if run.folder.stores_data else None,
-            "described": {} if run.folder.stores_data else run.plan.law[0].to_dict(),
-        },
-    )
+    """Digests, versions, seeds, and the command that repeats the run."""
+    laws = run.plan.families if len(run.plan.families) > 1 else run.plan.law[:1]
+    content = {
+        "plan": run.plan.to_dict(),
+        "names": [law.name for law in laws],
+        "digests": {part: value for part, value in run.certificate.digests.items() if value},
+        "provenance": run.certificate.provenance,
+        # What was drawn by a law of another kind is not in the folder, and no command can draw it again.
+        "command": rerun_command(run.name) if run.folder.stores_data else None,
+        "described": {} if run.folder.stores_data else run.plan.law[0].to_dict(),
+    }
+    return Section("origin", "How to derive it again", content)
 
 
-def again(run: RunContents) -> str:
-    """The command that makes the whole run again, from the plan and the data of its own folder."""
-    old, new = (json.dumps(name, ensure_ascii=False) for name in (run.name, f"{run.name}-again"))
+def rerun_command(name: str) -> str:
+    """The command that repeats the whole run of this name, from the plan and the data of its own folder."""
+    old, new = (json.dumps(one, ensure_ascii=False) for one in (name, f"{name}-again"))
     code = (
         f"from echobound import RunFolder, identify; old = RunFolder({old}); data = old.experiments;"
         f" new = identify(data.training, data.validation or None, test=data.test, plan=old.plan, run={new});"
@@ -361,15 +302,5 @@ def again(run: RunContents) -> str:
 
 
 SECTIONS: tuple[Callable[[RunContents], Section | None], ...] = (
-    outputs,
-    committee,
-    generalisation,
-    search,
-    testing,
-    families,
-    distribution,
-    learning,
-    model,
-    effort,
-    origin,
-)
+    outputs, committee, generalisation, search, testing, families, distribution, learning, model, effort, origin
+)  # fmt: skip

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from echobound.arrays import Rows
 from echobound.campaign import Computing, ComputingSettings
 from echobound.candidates import Candidates
+from echobound.data import Record
 from echobound.errors import InputError
 from echobound.files import write_json, write_whole
 from echobound.identify import identify
 from echobound.kernels import Status
 from echobound.plan import Plan
+from echobound.plan.numbers import Bound
 from echobound.report import ScorePanel, networks_figure, outputs_figure
-from echobound.reproduce.data import RULE, PaperData, default_data_seed, paper_data
+from echobound.reproduce.data import RULE, default_data_seed, paper_data
 from echobound.reproduce.table import PAPER, PAPER_ORDERS
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import by_family
 from echobound.scenario import count_violations, networks_explicit, select, verify_counts
-from echobound.scenario.ordering import Case
-from echobound.scores import Direction
 from echobound.verify import verify
 
-__all__ = ["OrderResult", "Reproduction", "reproduce_paper"]
-
 BETA = 1e-7
-SCORES = ("fit", "rmse")
+PLAN = Plan(law="paper", beta=BETA, scores=("fit", "rmse"), committee=0, washout=100)
+CASES: tuple[dict[str, Any], ...] = (  # one for each score
+    {"direction": "max", "case": "best", "label": "FIT (%)"},
+    {"direction": "min", "case": "worst", "label": "RMSE (pH)"},
+)
 
 
 @dataclass(frozen=True)
@@ -79,26 +81,21 @@ class Reproduction:
             "-------+------------------+------------+--------------------------------+--------------------------------",
         ]
         for row in self.orders:
-            theirs = PAPER.get(row.order)
-            fit, best, worst = (
-                (f"{theirs.best_fit:6.2f}", str(theirs.best_violations), str(theirs.worst_violations))
-                if theirs
-                else ("-", "-", "-")
-            )
+            fit, best, worst = "-", "-", "-"
+            if paper := PAPER.get(row.order):
+                fit, best, worst = f"{paper.best_fit:.2f}", str(paper.best_violations), str(paper.worst_violations)
             lines.append(
                 f"{row.order:6d} | {row.best_fit:9.2f} {fit:>6s} | {row.worst_rmse:10.4g} |"
                 f" {row.best_violations:10d} {row.best_probability:11.3g} {best:>7s} |"
                 f" {row.worst_violations:10d} {row.worst_probability:11.3g} {worst:>7s}"
             )
         best_total, worst_total = (sum(getattr(r, f"{c}_violations") for r in self.orders) for c in ("best", "worst"))
-        expected = len(self.orders) * self.fresh / (self.networks + 1)
-        lines += [
-            "",
-            f"Violations in all: best case {best_total}, worst case {worst_total} of {len(self.orders) * self.fresh}"
-            f" (theory expects {expected:.1f} each).",
-            f"Written to {self.folder}: table.txt, table.json, networks.csv, figures as PNG and SVG.",
-        ]
-        return "\n".join(lines)
+        tested = len(self.orders) * self.fresh
+        return "\n".join(lines) + (
+            f"\n\nViolations in all: best case {best_total}, worst case {worst_total} of {tested}"
+            f" (theory expects {tested / (self.networks + 1):.1f} each).\n"
+            f"Written to {self.folder}: table.txt, table.json, networks.csv, figures as PNG and SVG."
+        )
 
 
 def reproduce_paper(
@@ -122,20 +119,14 @@ def reproduce_paper(
         raise InputError(f"the orders must be different whole numbers of at least 1, got {list(orders)}")
     if networks < 1 or fresh < 0:
         raise InputError(f"at least 1 network is needed and no negative number of fresh ones, got {networks}, {fresh}")
-    data = paper_data(default_data_seed() if data_seed is None else data_seed)
+    choice = "as given"
+    if data_seed is None:
+        data_seed, choice = default_data_seed(), f"chosen by the data alone, before any network was drawn: {RULE}"
+    data = paper_data(data_seed)
     how = Computing.of(computing, settings)
-    plan = Plan(
-        law="paper",
-        order=tuple(orders),
-        numbering=tuple(orders),
-        networks=networks,
-        beta=BETA,
-        bound="explicit" if networks >= networks_explicit(0.05, BETA) else "exact",
-        scores=SCORES,
-        committee=0,
-        washout=100,
-        seed=seed,
-    )
+    bound: Bound = "explicit" if networks >= networks_explicit(0.05, BETA) else "exact"
+    families = tuple(orders)
+    plan = replace(PLAN, order=families, numbering=families, networks=networks, bound=bound, seed=seed)
     path = identify(data.training, data.validation, plan=plan, computing=how, run=folder, on_progress=on_progress).run
     assert path is not None
     done = len(RunFolder(path).fresh) // len(orders)  # of an earlier reproduction in the same folder
@@ -148,9 +139,7 @@ def reproduce_paper(
         fresh=max(fresh, done),
         seed=seed,
         data_seed=data.seed,
-        data_choice="chosen by the data alone, before any network was drawn: " + RULE
-        if data_seed is None
-        else "as given",
+        data_choice=choice,
         noise_limit=data.limit,
         orders=tuple(_result(n, search[n], tests[n]) for n in orders),
     )
@@ -158,78 +147,51 @@ def reproduce_paper(
     write_whole(path / "table.txt", (outcome.text() + "\n").encode())
     write_whole(path / "networks.csv", _csv(orders, search, tests).encode())
     shown = 200 if 200 in orders else orders[len(orders) // 2]
-    _figures(path, run.candidates(how.kernel)[list(orders).index(shown)], data, search[shown], tests[shown], shown)
+    drawn = run.candidates(how.kernel)[families.index(shown)]
+    _figures(path, drawn, data.validation, search[shown], tests[shown], shown)
     return outcome
 
 
 def _result(order: int, rows: Rows, fresh: Rows) -> OrderResult:
-    best_fit, worst_rmse = float(rows["scores"][:, 0].max()), float(rows["scores"][:, 1].max())
-    better, best_ties = count_violations(fresh["scores"][:, 0], best_fit, "max", "best")
-    worse, worst_ties = count_violations(fresh["scores"][:, 1], worst_rmse, "min", "worst")
-    best = verify_counts(len(rows), len(fresh), better, best_ties, BETA)
-    worst = verify_counts(len(rows), len(fresh), worse, worst_ties, BETA)
-    winner = select(rows["scores"][:, 0], "max")
-    return OrderResult(
-        order=order,
-        best_fit=best_fit,
-        worst_rmse=worst_rmse,
-        best_violations=better,
-        best_probability=best.p_value,
-        worst_violations=worse,
-        worst_probability=worst.p_value,
-        failures=int((rows["status"] != 0).sum()),
-        winner=winner,
-    )
+    thresholds = rows["scores"].max(axis=0).tolist()  # the best FIT and the worst RMSE are both the largest
+    counts: dict[str, Any] = {}
+    for case, threshold, scores in zip(CASES, thresholds, fresh["scores"].T, strict=True):
+        violations, ties = count_violations(scores, threshold, case["direction"], case["case"])
+        counts[f"{case['case']}_violations"] = violations
+        counts[f"{case['case']}_probability"] = verify_counts(len(rows), len(fresh), violations, ties, BETA).p_value
+    failures, winner = int((rows["status"] != Status.OK).sum()), select(rows["scores"][:, 0], "max")
+    best_fit, worst_rmse = thresholds
+    return OrderResult(order, best_fit, worst_rmse, failures=failures, winner=winner, **counts)
 
 
 def _csv(orders: Sequence[int], search: dict[int, Rows], tests: dict[int, Rows]) -> str:
     lines = ["order,stream,index,status,fit,rmse"]
     for n in orders:
         for name, rows in (("search", search[n]), ("fresh", tests[n])):
-            lines += [
-                f"{n},{name},{row['index']},{Status(row['status']).name.lower()},{float(row['scores'][0])!r},"
-                f"{float(row['scores'][1])!r}"
-                for row in rows
-            ]
+            for row in rows:
+                fit, rmse = row["scores"].tolist()
+                lines.append(f"{n},{name},{row['index']},{Status(row['status']).name.lower()},{fit!r},{rmse!r}")
     return "\n".join(lines) + "\n"
 
 
-def _figures(path: Path, networks: Candidates, data: PaperData, rows: Rows, fresh: Rows, order: int) -> None:
+def _figures(path: Path, networks: Candidates, record: Record, rows: Rows, fresh: Rows, order: int) -> None:
     """The paper's three figures, for one order."""
-    fits, errors = rows["scores"].T
-    winner = select(fits, "max")
     figures = {}
+    winner = select(rows["scores"][:, 0], "max")
     if winner is not None:
         [simulated] = networks.make(winner).outputs
-        record = data.validation
-        figures["validation"] = outputs_figure(
-            record.time[len(record) - len(simulated) :],
-            record.y[len(record) - len(simulated) :],
-            {"model": simulated},
-            record.output_names,
-            record.output_units,
-            title=f"Validation data: plant and network of {order} states",
-        )
-    cases: tuple[tuple[int, float, Direction, Case, str], ...] = (
-        (0, float(fits.max()), "max", "best", "FIT (%)"),
-        (1, float(errors.max()), "min", "worst", "RMSE (pH)"),
-    )
-    for name, table, testing in (("sampling", rows, False), ("testing", fresh, True)):
+        time, measured = record.time[-len(simulated) :], record.y[-len(simulated) :]
+        title = f"Validation data: plant and network of {order} states"
+        names, units = record.output_names, record.output_units
+        figures["validation"] = outputs_figure(time, measured, {"model": simulated}, names, units, title=title)
+    for name, table, what in (("sampling", rows, "networks to pick from"), ("testing", fresh, "fresh networks")):
         if not len(table):
             continue
         panels = [
-            ScorePanel(
-                scores=table["scores"][:, i],
-                threshold=limit,
-                direction=direction,
-                case=case,
-                label=label,
-                circle_violations=testing,
-            )
-            for i, limit, direction, case, label in cases
+            ScorePanel(scores=scores, threshold=float(threshold), circle_violations=name == "testing", **case)
+            for case, scores, threshold in zip(CASES, table["scores"].T, rows["scores"].max(axis=0), strict=True)
         ]
-        what = f"{len(table)} fresh networks" if testing else f"{len(table)} networks to pick from"
-        figures[name] = networks_figure(panels, title=f"{name.capitalize()}: {what}, {order} states")
+        figures[name] = networks_figure(panels, title=f"{name.capitalize()}: {len(table)} {what}, {order} states")
     for name, figure in figures.items():
         for kind in ("png", "svg"):
             figure.savefig(path / f"{name}.{kind}", dpi=150)

@@ -1,10 +1,6 @@
 """What the paper prints: 21 orders, best FIT, violations among 500 fresh networks."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
-
-__all__ = ["PAPER", "PAPER_ORDERS", "PaperRow"]
 
 
 class PaperRow(NamedTuple):

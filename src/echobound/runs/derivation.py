@@ -13,8 +13,6 @@ from echobound.plan import SettledPlan
 from echobound.scenario import Certificate, ScoreName, Search, certify, statements_of
 from echobound.scenario.ordering import goodness
 
-__all__ = ["by_family", "certificate_of", "networks_due", "search_of", "search_rows", "unbroken"]
-
 FURTHER = 64  # least number of networks between two looks at a target
 
 
@@ -41,12 +39,7 @@ def by_family(plan: SettledPlan, rows: Rows) -> list[Rows]:
 def search_rows(plan: SettledPlan, rows: Rows, stated: int | None = None) -> Rows:
     """Those rows of the ledger that the certificate is about, family after family.
 
-    Parameters
-    ----------
-    plan, rows
-        What was planned, and what was drawn.
-    stated
-        The number of networks in the certificate, which counts where the plan allows stopping at will.
+    Where the plan allows stopping at will, the number of networks `stated` in the certificate counts.
     """
     if plan.at_will:
         return rows[: unbroken(rows) if stated is None else stated]
@@ -62,15 +55,7 @@ def unbroken(rows: Rows) -> int:
 def certificate_of(
     plan: SettledPlan, rows: Rows, *, digests: Mapping[str, str], provenance: Mapping[str, Any] | None = None
 ) -> Certificate:
-    """What the rows of a finished search certify under a plan.
-
-    Parameters
-    ----------
-    plan, rows
-        What was planned, and the rows that `run_search` returned.
-    digests, provenance
-        As in `certify`.
-    """
+    """What the rows of a finished search certify under a plan; digests and provenance as in `certify`."""
     search, several, epsilon = search_of(plan, rows), len(plan.families) > 1, plan.epsilon
     if plan.stop is not None and plan.at_will:  # a search that was stopped early gets what it certifies
         epsilon = max(epsilon, plan.stop.epsilon(len(rows)))

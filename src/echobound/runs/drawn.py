@@ -13,8 +13,6 @@ from echobound.kernels.problem import Problem
 from echobound.network import ReservoirLaw
 from echobound.plan import SettledPlan
 
-__all__ = ["candidates_of", "require_candidates"]
-
 
 def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:
     """The candidates of each family, on the stream of the search.
@@ -50,22 +48,13 @@ def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Ker
 
 
 def require_candidates(plan: SettledPlan, candidates: Sequence[Candidates], *, but: Sequence[str] = ()) -> None:
-    """Refuse candidates from elsewhere that are not those of a plan.
-
-    Parameters
-    ----------
-    plan, candidates
-        What was planned, and what is to be drawn.
-    but
-        Parts of the law that may differ.
-    """
+    """Refuse candidates from elsewhere that are not those of a plan, `but` for parts of the law that may differ."""
     differs = [] if [c.family for c in candidates] == [f.number for f in plan.families] else ["families"]
     for one, family in zip(candidates, plan.families, strict=False):
         ours, theirs = jsonable(one.describe()), jsonable(family.law.to_dict())
         differs += [name for name in {**theirs, **ours} if ours.get(name) != theirs.get(name) and name not in but]
-        facts = {"seed": (one.seed, plan.seed), "scores": (tuple(s.name for s in one.measures), plan.scores)}
-        facts["data"] = one.data or plan.data, plan.data
-        differs += [name for name, (given, planned) in facts.items() if given != planned]
+        given = {"seed": one.seed, "scores": tuple(s.name for s in one.measures), "data": one.data or plan.data}
+        differs += [name for name, value in given.items() if value != getattr(plan, name)]
     if differs:
         raise InputError(
             f"these candidates are not those of the run (other {', '.join(dict.fromkeys(differs))}): give the"

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from echobound.errors import DamagedFile, EchoboundError, RunError
 from echobound.typed import shortened
 
-__all__ = ["Faults", "Finding", "Unusable"]
-
 Value = TypeVar("Value")
 NOTHING = "nothing"
 
@@ -33,14 +31,7 @@ class Unusable(RunError):
 
 
 class Faults:
-    """Where a reader reports what is wrong.
-
-    Parameters
-    ----------
-    folder
-        The run folder.
-    collect
-        False raises the first fault; True collects all of them in `findings`.
+    """Where a reader of a run folder reports what is wrong: the first fault is raised, or `collect` keeps all of them.
 
     Examples
     --------
@@ -64,14 +55,10 @@ class Faults:
     def report(self, file: str, part: str, expected: Any, found: Any, why: str | None = None) -> None:
         """Report a fault; `why` is the sentence that is raised, if the values do not speak for themselves."""
         if not self.collect:
-            raise DamagedFile(
-                self.folder / file,
-                part or "content",
-                why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated",
-            )
-        self.findings.append(
-            Finding(f"{file}, {part}" if part else file, shortened(expected, 300), shortened(found, 300))
-        )
+            why = why or f"{shortened(expected, 80)} follows, {shortened(found, 80)} is stated"
+            raise DamagedFile(self.folder / file, part or "content", why)
+        place = f"{file}, {part}" if part else file
+        self.findings.append(Finding(place, shortened(expected, 300), shortened(found, 300)))
 
     def require(self, file: str, part: str, *, expected: Any, found: Any, why: str | None = None) -> None:
         """Report a fault unless two values are equal; true is not 1."""

@@ -21,8 +21,6 @@ from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.reader import RunReader
 from echobound.scenario import Certificate, Generalisation
 
-__all__ = ["RunFolder", "make_folder"]
-
 
 def make_folder(path: Path, why: str) -> None:
     """Make a folder for a run. A folder that holds anything else is refused; `why` says what it is not."""
@@ -59,13 +57,8 @@ class RunFolder(RunReader):
     def start(cls, path: str | Path | None, plan: SettledPlan, experiments: Experiments | None) -> Iterator[RunFolder]:
         """Start a run, or resume one of the same plan; the ledger is open for writing while inside.
 
-        Parameters
-        ----------
-        path
-            The folder; one with anything else in it is refused. None keeps the run in memory. ``{plan}`` in it becomes
-            the first digits of the plan's digest.
-        plan, experiments
-            What will be done, and the data; None for candidates whose data are not stored.
+        A folder with anything else in it is refused; no path keeps the run in memory. ``{plan}`` in it becomes the
+        first digits of the plan's digest. Of candidates whose data are not stored, `experiments` is None.
         """
         folder = cls("" if path is None else str(path).replace("{plan}", plan.digest[:8]))
         folder.stored = path is not None

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -24,22 +24,20 @@ from echobound.runs.progress import Progress
 from echobound.runs.provenance import Place
 from echobound.scores import Direction
 
-__all__ = ["Ledger", "latest_progress", "rows_digest"]
-
 SCHEMA = 2
 KEY = "stream, family, number"
-CREATE_ABOUT = "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
-# Where rows were computed, as JSON; a row refers to it by number, 0 is not known.
-CREATE_ORIGINS = "CREATE TABLE origins (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE)"
-# What is being done, counted in the transactions that add the rows, so that watching costs nothing.
-CREATE_PROGRESS = (
-    "CREATE TABLE progress (stream INTEGER, family INTEGER, planned INTEGER NOT NULL, direction TEXT NOT NULL,"
+TABLES = {
+    "about": "(name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "rows": f"(stream INTEGER, family INTEGER, number INTEGER{{columns}}, origin INTEGER NOT NULL DEFAULT 0,"
+    f" PRIMARY KEY ({KEY})) WITHOUT ROWID",
+    # Where rows were computed, as JSON; a row refers to it by number, 0 is not known.
+    "origins": "(number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE)",
+    # What is being done, counted in the transactions that add the rows, so that watching costs nothing.
+    "progress": "(stream INTEGER, family INTEGER, planned INTEGER NOT NULL, direction TEXT NOT NULL,"
     " before INTEGER NOT NULL, started REAL NOT NULL, done INTEGER NOT NULL, low REAL, high REAL,"
-    " failures INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (stream, family))"
-)
-# From each schema to the next one; a ledger for reading is read as it is.
-MIGRATIONS = {1: ("ALTER TABLE rows ADD COLUMN origin INTEGER NOT NULL DEFAULT 0", CREATE_ORIGINS, CREATE_PROGRESS)}
-TABLES = {1: {"about", "rows"}, 2: {"about", "rows", "origins", "progress"}}
+    " failures INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (stream, family))",
+}
+PROGRESS = "planned, direction, before, started, done, low, high, failures, at"
 WINDOW = 1 << 18  # indices looked through at once
 CHUNK = 1 << 13  # rows read at once: as Python objects they take ten times the memory
 
@@ -48,18 +46,8 @@ class Ledger:
     """The score table of a run.
 
     Rows are keyed by (stream, family, index) and never change. A batch is one transaction, so a run that is killed
-    loses at most the batches in hand.
-
-    Parameters
-    ----------
-    path
-        The file; None keeps the table in memory.
-    plan
-        Digest of the plan: a ledger of another plan is refused.
-    scores
-        Names of the scores.
-    write
-        False opens an existing ledger for reading only.
+    loses at most the batches in hand. No path keeps the table in memory; a ledger of a plan with another digest is
+    refused; `write=False` opens an existing one for reading only.
 
     Examples
     --------
@@ -72,14 +60,14 @@ class Ledger:
     """
 
     def __init__(self, path: Path | None, plan: str, scores: Sequence[str], *, write: bool = True) -> None:
-        self.path = path
+        self.path, self._name = path, path or "ledger"
         self._release = lock(path.parent) if write and path is not None else lambda: None
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
-        self._write, self._prepared, self._schema = write, False, SCHEMA
+        self._write, self._prepared = write, False
         self._origins: dict[str, int] = {}
         try:
-            with _sqlite_errors(path or "ledger"):
+            with _sqlite_errors(self._name):
                 self._open(plan)
         except BaseException:
             with suppress(AttributeError):
@@ -88,60 +76,36 @@ class Ledger:
             raise
 
     def _open(self, plan: str) -> None:
-        if self.path is None:
-            self._db = sqlite3.connect(":memory:", isolation_level=None)
-        else:
-            self._db = _connect(self.path, write=self._write)
+        self._db = _connect(self.path, write=self._write)
         found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
-            raise DamagedFile(self.path or "ledger", "database", " ".join(found.split()))
-        about = {"plan": plan, "scores": "\n".join(self.scores)}
-        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            raise DamagedFile(self._name, "database", " ".join(found.split()))
+        about = {"plan": plan, "scores": "\n".join(self.scores), "schema": str(SCHEMA)}
+        tables = _tables(self._db)
         if not tables and self._write:
-            self._prepare_writing()
-            self._create(about | {"schema": str(SCHEMA)})
+            self._create(about)
             return
         stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
-        schema = stored.pop("schema", "")
+        schema = stored.get("schema", "")
         if schema.isdecimal() and int(schema) > SCHEMA:
             raise RunError(
                 f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
                 " nothing was changed; install that version to use it"
             )
-        expected = TABLES.get(int(schema) if schema.isdecimal() else SCHEMA)
-        if tables != expected:
-            names = ", ".join(sorted(expected or TABLES[SCHEMA]))
-            raise DamagedFile(self.path or "ledger", "tables", f"{names} were expected, found {sorted(tables)}")
+        if tables != set(TABLES):
+            names = ", ".join(sorted(TABLES))
+            raise DamagedFile(self._name, "tables", f"{names} were expected, found {sorted(tables)}")
         if stored.get("plan") != plan:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
-            raise DamagedFile(self.path or "ledger", "table about", f"unexpected content {stored}")
-        self._schema = int(schema)
-
-    def _prepare_writing(self) -> None:
-        """Make the first change to the file. Whoever is refused before the first row leaves every byte as it was."""
-        if self._prepared or not self._write:
-            return
-        self._db.execute("PRAGMA journal_mode=WAL")
-        if self._schema < SCHEMA:
-            with self._transaction():
-                for version in range(self._schema, SCHEMA):
-                    for statement in MIGRATIONS[version]:
-                        self._db.execute(statement)
-                self._db.execute("UPDATE about SET value = ? WHERE name = 'schema'", (str(SCHEMA),))
-        self._prepared = True
+            raise DamagedFile(self._name, "table about", f"unexpected content {stored}")
 
     def _create(self, about: dict[str, str]) -> None:
         columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
-        with self._transaction():
-            self._db.execute(CREATE_ABOUT)
+        with self._writing():
+            for name, definition in TABLES.items():
+                self._db.execute(f"CREATE TABLE {name} {definition.format(columns=columns)}")
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-            self._db.execute(
-                f"CREATE TABLE rows (stream INTEGER, family INTEGER, number INTEGER{columns},"
-                f" origin INTEGER NOT NULL DEFAULT 0, PRIMARY KEY ({KEY})) WITHOUT ROWID"
-            )
-            self._db.execute(CREATE_ORIGINS)
-            self._db.execute(CREATE_PROGRESS)
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
@@ -158,8 +122,11 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """A transaction that changes the file."""
-        with _sqlite_errors(self.path or "ledger"):
-            self._prepare_writing()
+        with _sqlite_errors(self._name):
+            # Here, not on opening: whoever is refused before the first row leaves every byte as it was.
+            if self._write and not self._prepared:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._prepared = True
             with self._transaction():
                 yield
 
@@ -185,29 +152,18 @@ class Ledger:
         return _progress(self._db.execute(query, (stream, family)).fetchone())
 
     def append(self, rows: Rows, **origin: Any) -> None:
-        """Add a batch of rows in one transaction; a row that is there already stays as it is.
+        """Add a batch of rows of one stream and family in one transaction; a row that is there stays as it is.
 
-        Parameters
-        ----------
-        rows
-            Of one stream and family.
-        origin
-            Where they were computed: ``place`` and whatever else is worth recording.
+        `origin` says where they were computed: ``place`` and whatever else is worth recording.
         """
         if not len(rows):
             return
         columns = [rows[name].tolist() for name in ("stream", "family", "index", "status", "order", "ridge")]
         columns += [*rows["scores"].T.tolist(), rows["seconds"].tolist()]
         places = ", ".join("?" * (len(columns) + 1))
-        first = rows["scores"][:, 0]
-        counted = {
-            "stream": columns[0][0],
-            "family": columns[1][0],
-            "low": float(first.min()),
-            "high": float(first.max()),
-            "failures": int((rows["status"] == Status.DIVERGED).sum()),
-            "at": time.time(),
-        }
+        first, failures = rows["scores"][:, 0], int((rows["status"] == Status.DIVERGED).sum())
+        counted = {"stream": columns[0][0], "family": columns[1][0], "failures": failures, "at": time.time()}
+        counted |= {"low": float(first.min()), "high": float(first.max())}
         with self._writing():
             columns.append([self._origin(origin)] * len(rows))
             before = self._db.total_changes
@@ -238,14 +194,14 @@ class Ledger:
             "SELECT content, count(*) FROM rows LEFT JOIN origins ON origins.number = rows.origin"
             " WHERE stream = ? AND family = ? GROUP BY origin ORDER BY origin"
         )
-        with _sqlite_errors(self.path or "ledger"):
+        with _sqlite_errors(self._name):
             found = self._db.execute(query, (stream, family)).fetchall()
         return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
         query = "SELECT stream, family, count(*) FROM rows GROUP BY stream, family"
-        with _sqlite_errors(self.path or "ledger", "table rows"):
+        with _sqlite_errors(self._name, "table rows"):
             return {(stream, family): count for stream, family, count in self._db.execute(query)}
 
     def rows(self, stream: int = SEARCH, family: int = 0, indices: range | None = None) -> Rows:
@@ -254,10 +210,8 @@ class Ledger:
         if indices is not None:
             table, key = f"{table} AND number >= ? AND number < ?", [*key, indices.start, indices.stop]
         names = ["number", *self._columns]
-        with (
-            _sqlite_errors(self.path or "ledger", "table rows"),
-            self._transaction("DEFERRED"),
-        ):  # one state of the table
+        # In a transaction, so that all of it is one state of the table.
+        with _sqlite_errors(self._name, "table rows"), self._transaction("DEFERRED"):
             [count] = self._db.execute(f"SELECT count(*) {table}", key).fetchone()
             rows = np.zeros(count, dtype=row_dtype(len(self.scores)))
             rows["stream"], rows["family"] = stream, family
@@ -267,7 +221,7 @@ class Ledger:
                 try:
                     flat = np.fromiter(chain.from_iterable(part), dtype=np.float64, count=len(part) * len(names))
                 except (TypeError, ValueError) as error:
-                    raise DamagedFile(self.path or "ledger", "table rows", str(error)) from None
+                    raise DamagedFile(self._name, "table rows", str(error)) from None
                 values, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
                 into["index"], into["status"], into["order"], into["ridge"] = values[:, :4].T
                 into["scores"], into["seconds"] = values[:, 4:-1], values[:, -1]
@@ -280,7 +234,7 @@ class Ledger:
         for start in range(indices.start, indices.stop, WINDOW):
             stop = min(start + WINDOW, indices.stop)
             absent = np.ones(stop - start, dtype=bool)
-            with _sqlite_errors(self.path or "ledger", "table rows"):
+            with _sqlite_errors(self._name, "table rows"):
                 found = self._db.execute(query, (stream, family, start, stop))
                 absent[np.fromiter((number for (number,) in found), dtype=np.int64) - start] = False
             yield from (start + np.flatnonzero(absent)).tolist()
@@ -303,43 +257,31 @@ class Ledger:
         self.close()
 
 
-PROGRESS = "planned, direction, before, started, done, low, high, failures, at"
-
-
 def _progress(row: Sequence[Any]) -> Progress:
     planned, direction, before, started, done, low, high, failures, at = row
     best, worst = (high, low) if direction == "max" else (low, high)
-    return Progress(
-        done=done,
-        planned=planned,
-        best=best,
-        worst=worst,
-        failures=failures,
-        seconds=max(0.0, at - started),
-        fresh=done - before,
-    )
+    return Progress(done, planned, best, worst, failures, seconds=max(0.0, at - started), fresh=done - before)
 
 
 def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
     """Stream, family and progress of the latest campaign, from the ledger alone; None before the first one."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _sqlite_errors(path):
-        db = _connect(path, write=False)
-        try:
-            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            found = db.execute(query).fetchone() if "progress" in tables else None
-        finally:
-            db.close()
+    with _sqlite_errors(path), closing(_connect(path, write=False)) as db:
+        found = db.execute(query).fetchone() if "progress" in _tables(db) else None
     return None if found is None else (found[0], found[1], _progress(found[2:]))
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    if write:
-        db = sqlite3.connect(path, isolation_level=None)
-    else:
-        if not path.exists():
-            raise RunError(f"{path} is missing: is {path.parent} a run folder?")
+def _tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
+    if path is None or write:
+        db = sqlite3.connect(path or ":memory:", isolation_level=None)
+    elif path.exists():
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    else:
+        raise RunError(f"{path} is missing: is {path.parent} a run folder?")
     db.execute("PRAGMA trusted_schema=OFF")
     return db
 

@@ -8,16 +8,22 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from echobound.errors import RunError
 
-__all__ = ["holder", "lock"]
-
 NAME = "ledger.lock"
+
+
+class Holder(TypedDict):
+    """The process that writes in a folder; None where its lock file does not say."""
+
+    pid: int | None
+    host: str | None
+    since: str | None
 
 
 def lock(folder: Path) -> Callable[[], None]:
@@ -53,25 +59,22 @@ def lock(folder: Path) -> Callable[[], None]:
         os.close(handle)
         time.sleep(0.01 * attempt)
     else:
-        raise RunError(f"{folder} is in use by {_described(_read(path))}: wait for it to end, or choose another folder")
+        known = _read(path)
+        named = f"process {known['pid']} on host {known['host']} since {known['since']}"
+        user = "another process" if known["pid"] is None else named
+        raise RunError(f"{folder} is in use by {user}: wait for it to end, or choose another folder")
     about = {"pid": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
     with suppress(OSError):  # a full disk: the lock holds all the same
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(about).encode(), 0)
-    done = False
-
-    def release() -> None:
-        nonlocal done
-        if not done:
-            done = True
-            with suppress(OSError):
-                path.unlink()
-            os.close(handle)
-
-    return release
+    release = ExitStack()  # undone in reverse order, once
+    release.callback(os.close, handle)
+    release.enter_context(suppress(OSError))  # the file may be gone already
+    release.callback(path.unlink)
+    return release.close
 
 
-def holder(folder: Path) -> dict[str, Any] | None:
+def holder(folder: Path) -> Holder | None:
     """The process that writes in a folder: ``pid``, ``host`` and ``since``; None if there is none."""
     try:
         import fcntl
@@ -96,15 +99,9 @@ def _is_current(handle: int, path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Holder:
     try:
         found = json.loads(path.read_text())
-        return {name: found[name] for name in ("pid", "host", "since")}
+        return {"pid": found["pid"], "host": found["host"], "since": found["since"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"pid": None, "host": None, "since": None}
-
-
-def _described(about: dict[str, Any]) -> str:
-    if about["pid"] is None:
-        return "another process"
-    return f"process {about['pid']} on host {about['host']} since {about['since']}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +23,6 @@ from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
 from echobound.typed import to_json
 
-__all__ = [
-    "episodes_of",
-    "generalisation_of",
-    "models_of",
-    "open_test_data",
-    "permit_opening",
-    "record_once",
-]
-
 Model = EchoStateNetwork | Committee
 Pairs = Sequence[tuple[Signal, Signal]]  # measured and simulated outputs of each record
 
@@ -48,22 +40,9 @@ def generalisation_of(
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
-    Parameters
-    ----------
-    models
-        What is tested: the picked network as ``model`` and perhaps the ``committee``.
-    training
-        What they were trained on: how much each output moves there is the unit of the band.
-    test
-        Records that nothing was chosen by.
-    settled
-        What is asked of them.
-    score, picked
-        By which score the network was picked, and what it scored on validation data.
-    horizon
-        None for free runs; k for predictions k samples ahead.
-    run
-        Runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if not given.
+    Tested are the picked network as ``model`` and perhaps the ``committee``. How much each output moves in the training
+    data is the unit of the band. `picked` is what the network scored on validation data. `run` runs the models over
+    records, as `RunFolder.respond`, which runs none twice; they run here if it is not given.
 
     Examples
     --------
@@ -82,6 +61,7 @@ def generalisation_of(
     else:
         pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
+    scoring: dict[str, Any] = {"score": score.name, "direction": score.direction, "unit": score.unit}
     return Generalisation(
         settled=settled,
         horizon=horizon,
@@ -89,29 +69,16 @@ def generalisation_of(
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
         seen={name: _errors_of(each, settled.criterion) for name, each in pairs.items()},
-        optimism=Optimism.of(
-            np.nan if picked is None else picked,
-            score(measured, simulated),
-            score=score.name,
-            direction=score.direction,
-            unit=score.unit,
-        ),
+        optimism=Optimism.of(np.nan if picked is None else picked, score(measured, simulated), **scoring),
     )
 
 
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
-    certificate = folder.certificate
-    return generalisation_of(
-        models_of(folder),
-        folder.experiments.training,
-        folder.experiments.test if records is None else records,
-        settled,
-        score=folder.plan.measures[0],
-        picked=certificate.threshold,
-        horizon=certificate.horizon,
-        run=folder.respond,
-    )
+    certificate, data = folder.certificate, folder.experiments
+    test, score = data.test if records is None else records, folder.plan.measures[0]
+    how: dict[str, Any] = {"picked": certificate.threshold, "horizon": certificate.horizon, "run": folder.respond}
+    return generalisation_of(models_of(folder), data.training, test, settled, score=score, **how)
 
 
 def _errors_of(pairs: Pairs, criterion: Criterion | None) -> EpisodeErrors:
@@ -163,10 +130,8 @@ def episodes_of(test: Sequence[Record], settled: Questions, washout: int) -> lis
         episodes = [record.part(*part, f"{record.name}, block {i}") for i, part in enumerate(parts, start=1)]
     for record in episodes:
         if len(record) <= washout:
-            raise DataError(
-                f"{record.name} has {len(record)} samples, but the washout of the model takes {washout}: give longer"
-                " test records"
-            )
+            short = f"{record.name} has {len(record)} samples, but the washout of the model takes {washout}"
+            raise DataError(f"{short}: give longer test records")
     return episodes
 
 
@@ -182,16 +147,8 @@ def permit_opening(known: Generalisation | None, test: str, asked: Questions, ow
 
     Test data can be opened once. The same questions can be asked again and have the same answer; others are refused.
     A criterion that was settled beforehand may be named later, once, and the certificate says so. New data may be given
-    once, after those of the run.
-
-    Parameters
-    ----------
-    known
-        The second certificate of the run, if there is one.
-    test, asked
-        Digest of the data that are to be opened, and for what.
-    own
-        Digest of the test data of the run itself.
+    once, after those of the run. `known` is the second certificate of the run, if there is one; `test` and `own` are
+    the digests of the data to be opened and of the run's own test data.
     """
     if known is None:
         return True, False

@@ -6,25 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Progress", "TotalProgress"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a campaign is, for those who watch it.
-
-    Parameters
-    ----------
-    done, planned
-        Networks.
-    best, worst
-        By the first score, so far; None before the first row.
-    failures
-        Diverged networks so far.
-    seconds
-        Since this start.
-    fresh
-        Networks evaluated since this start (the others were in the ledger already).
 
     Examples
     --------
@@ -35,11 +20,11 @@ class Progress:
 
     done: int
     planned: int
-    best: float | None
+    best: float | None  # by the first score; None before the first row
     worst: float | None
-    failures: int
-    seconds: float
-    fresh: int
+    failures: int  # diverged networks
+    seconds: float  # since this start
+    fresh: int  # networks evaluated since this start; the others were in the ledger already
 
     @property
     def rate(self) -> float | None:
@@ -54,15 +39,6 @@ class Progress:
 
 class TotalProgress:
     """Progress of several campaigns as one: pass it to each of them in turn, and call `next` after each.
-
-    Parameters
-    ----------
-    tell
-        Called with the progress of the whole; nothing is told if it is None.
-    planned
-        Networks of all campaigns.
-    direction
-        Of the score.
 
     Examples
     --------
@@ -83,14 +59,12 @@ class TotalProgress:
     def __call__(self, event: Progress) -> None:
         """Take the progress of the current campaign, and pass on that of the whole, at the rate of the current one."""
         before = self._before
-        best = [value for value in (before.best, event.best) if value is not None]
-        worst = [value for value in (before.worst, event.worst) if value is not None]
         self._last = replace(
             event,
             done=before.done + event.done,
             planned=max(self._planned, before.done + event.planned),
-            best=self._better(best, default=None),
-            worst=self._worse(worst, default=None),
+            best=self._better((v for v in (before.best, event.best) if v is not None), default=None),
+            worst=self._worse((v for v in (before.worst, event.worst) if v is not None), default=None),
             failures=before.failures + event.failures,
         )
         if self._tell is not None:

@@ -13,8 +13,6 @@ from typing import Any
 
 from echobound.errors import RunError
 
-__all__ = ["Place", "here", "provenance", "require_same_versions"]
-
 COMPARED = ("echobound", "numpy")  # what rows depend on, and what data travel by
 PACKAGES = ("echobound", "numpy", "scipy", "numba")
 
@@ -34,14 +32,8 @@ class Place:
 @cache
 def here() -> Place:
     """The place of this process."""
-    return Place(
-        host=platform.node(),
-        machine=f"{platform.system()} {platform.machine()}",
-        processor=_processor(),
-        python=platform.python_version(),
-        echobound=_version("echobound"),
-        numpy=_version("numpy"),
-    )
+    machine, python = f"{platform.system()} {platform.machine()}", platform.python_version()
+    return Place(platform.node(), machine, _processor(), python, _version("echobound"), _version("numpy"))
 
 
 def _version(name: str) -> str:
@@ -87,11 +79,6 @@ def provenance(**more: Any) -> dict[str, Any]:
     >>> sorted(provenance(kernel="cpu"))
     ['finished', 'host', 'kernel', 'machine', 'python', 'versions']
     """
-    return {
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": here().host,
-        "machine": here().machine,
-        "python": here().python,
-        "versions": {name: _version(name) for name in PACKAGES},
-        **more,
-    }
+    place = {name: getattr(here(), name) for name in ("host", "machine", "python")}
+    versions = {name: _version(name) for name in PACKAGES}
+    return {"finished": datetime.now(UTC).isoformat(timespec="seconds"), **place, "versions": versions, **more}

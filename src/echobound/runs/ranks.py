@@ -9,22 +9,13 @@ from echobound.runs.derivation import search_of
 from echobound.runs.folder import RunFolder
 from echobound.scenario import QuantileInterval, RankBand
 
-__all__ = ["ranks_and_quantiles"]
-
 RANKS = 50  # best networks whose limits hold together, so that one may be chosen after a look
 
 
 def ranks_and_quantiles(folder: RunFolder, rank: int | None = None, quantile: float | None = None) -> dict[str, Any]:
     """What the scores say about a rank chosen after a look, and about a quantile, each as JSON under its name.
 
-    Parameters
-    ----------
-    folder
-        The run.
-    rank
-        Among the 50 best; their limits hold together.
-    quantile
-        Level of the quantile, settled beforehand.
+    The rank is one of the 50 best, whose limits hold together; the level of the quantile was settled beforehand.
     """
     if rank is None and quantile is None:
         return {}

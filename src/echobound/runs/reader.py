@@ -7,6 +7,7 @@ by the writer for as long as it writes, otherwise on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,6 @@ from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import rows_digest
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
-
-__all__ = ["RunReader", "stated_of"]
 
 CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
 
@@ -56,11 +55,10 @@ class RunReader(RowReader):
     def _require_folds(self, experiments: Experiments) -> None:
         """The folds of the plan must be those that follow from the data, the blocks and the washout."""
         plan = self.plan
-        derived = self.faults.attempt(
-            "plan.json, folds", lambda: Validation(experiments, plan.blocks, plan.washout).folds
-        )
+        scheme = Validation(experiments, plan.blocks, plan.washout)
+        derived = self.faults.attempt("plan.json, folds", lambda: scheme.folds)
         if derived is not None and derived != plan.folds:
-            ours, theirs = (plan.replaced(folds=folds).to_dict()["folds"] for folds in (derived, plan.folds))
+            ours, theirs = (replace(plan, folds=folds).to_dict()["folds"] for folds in (derived, plan.folds))
             self.faults.report("plan.json", "folds", ours, theirs)
 
     def candidates(self, kernel: str | Kernel = "cpu") -> tuple[Candidates, ...]:

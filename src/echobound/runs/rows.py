@@ -20,8 +20,6 @@ from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import ranking
 
-__all__ = ["NAMED", "RowReader", "part"]
-
 NAMED = 5  # rows that are named one by one
 T = TypeVar("T")
 
@@ -49,15 +47,7 @@ def part(file: str) -> Callable[[Callable[[Any], T]], cached_property[T]]:
 
 
 class RowReader:
-    """The plan and the rows of a run folder.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    faults
-        What to do about faults; the first one is raised if not given.
-    """
+    """The plan and the rows of a run folder; without `faults`, the first fault is raised."""
 
     def __init__(self, path: str | Path, faults: Faults | None = None) -> None:
         self.path = Path(path)
@@ -141,7 +131,7 @@ class RowReader:
         due = stated or due if plan.at_will else due
         # Patience may find out late that it had enough, and a search stopped at will may be resumed: both may leave
         # more rows than the certificate is about.
-        too_many = len(rows) > due and not (plan.stop is not None)
+        too_many = len(rows) > due and plan.stop is None
         missing = np.setdiff1d(np.arange(due), rows["index"])
         if too_many or len(missing):
             of = f" of {plan.families[number].name}" if len(plan.families) > 1 else ""
@@ -156,9 +146,8 @@ class RowReader:
         wrong |= diverged & np.isfinite(rows["scores"]).any(axis=1)
         for row in rows[wrong][:NAMED]:
             found = f"status {row['status']}, score {row['scores'][0]:.9g}"
-            self.faults.report(
-                "ledger.sqlite", f"network {row['index']} of the {name}", "no score where it diverged", found
-            )
+            network = f"network {row['index']} of the {name}"
+            self.faults.report("ledger.sqlite", network, "no score where it diverged", found)
 
     @part("fresh rows")
     def fresh(self) -> Rows:
@@ -167,18 +156,14 @@ class RowReader:
         parts = by_family(self.plan, rows)
         if not self.has("verification.json"):
             if len(rows):
-                self.faults.notes.append(
-                    f"{len(rows)} fresh networks are in the ledger, but no verification counts them"
-                )
+                note = f"{len(rows)} fresh networks are in the ledger, but no verification counts them"
+                self.faults.notes.append(note)
             return rows[:0]
         stored = self.faults.attempt("verification.json", lambda: self.json("verification.json")) or {}
         count, most = stored.get("fresh"), min(len(part) for part in parts)
         if not isinstance(count, int) or not 0 <= count <= most:
-            expected, why = (
-                f"at most the {most} fresh rows of the ledger",
-                f"{count}, but the ledger has {most} fresh rows",
-            )
-            self.faults.report("verification.json", "fresh", expected, count, why)
+            why = f"{count}, but the ledger has {most} fresh rows"
+            self.faults.report("verification.json", "fresh", f"at most the {most} fresh rows of the ledger", count, why)
             count = most
         found = np.concatenate([part[:count] for part in parts])
         if (found["index"] != np.tile(np.arange(count), len(parts))).any():

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from echobound.arrays import Signal
 from echobound.network.committee import median_of
 from echobound.runs.folder import RunFolder
-from echobound.scores import mean_summary, summary
-
-__all__ = ["NOT_COVERED", "committee_outputs", "measured_outputs", "outputs_of", "scores_of"]
+from echobound.scores import Summary, mean_summary, summary
 
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"
@@ -23,10 +20,8 @@ NOT_COVERED = (
 def measured_outputs(folder: RunFolder) -> list[Signal]:
     """The outputs that are scored, fold by fold."""
     records = (*folder.experiments.training, *folder.experiments.validation)
-    return [
-        np.concatenate([records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored])
-        for fold in folder.plan.folds
-    ]
+    parts = [[records[s.record].y[s.start + s.washout : s.stop] for s in fold.scored] for fold in folder.plan.folds]
+    return [np.concatenate(fold) for fold in parts]
 
 
 def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
@@ -60,9 +55,9 @@ def committee_outputs(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:
     return [median_of(list(fold)) for fold in zip(*outputs, strict=True)]
 
 
-def scores_of(folder: RunFolder) -> dict[str, dict[str, Any]]:
+def scores_of(folder: RunFolder) -> dict[str, dict[str, Summary]]:
     """For each model: FIT and RMSE under ``validation`` (the mean over blocks) and, with test data, under ``test``."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Summary]] = {}
     for name, outputs in outputs_of(folder).items():
         channels, measured = folder.model.output_names, measured_outputs(folder)
         folds = [summary(y, simulated, channels) for y, simulated in zip(measured, outputs, strict=True)]

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import RunError
 from echobound.runs.ledger import latest_progress
-from echobound.runs.lock import holder
+from echobound.runs.lock import Holder, holder
 from echobound.runs.progress import Progress
-
-__all__ = ["CampaignStatus", "status_of"]
 
 STREAMS = {SEARCH: "search", VERIFICATION: "fresh networks"}
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatus:
-    """What can be seen of a campaign.
+    """What can be seen of a campaign."""
 
-    Parameters
-    ----------
-    progress
-        How far it is; None before the first start.
-    what
-        What is being drawn: the search or fresh networks, and the family where there are several.
-    holder
-        ``pid``, ``host`` and ``since`` of the process that writes; empty if none does.
-    """
-
-    progress: Progress | None
-    what: str
-    holder: dict[str, Any]
+    progress: Progress | None  # None before the first start
+    what: str  # is being drawn: the search or fresh networks, and the family where there are several
+    holder: Holder | None  # the process that writes, if one does
 
     @property
     def running(self) -> bool:
@@ -43,13 +30,11 @@ class CampaignStatus:
 
 def status_of(folder: Path) -> CampaignStatus:
     """Status of the campaign in a run folder; whoever writes there is not disturbed."""
-    path = folder / "ledger.sqlite"
-    writes = holder(folder) or {}
-    if not path.exists():
-        if not writes and not (folder / "plan.json").exists():
-            raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")
-        return CampaignStatus(None, "", writes)
-    found = latest_progress(path)
+    path, writes = folder / "ledger.sqlite", holder(folder)
+    started = path.exists()
+    if not started and not writes and not (folder / "plan.json").exists():
+        raise RunError(f"{folder} is not a run folder (it has no ledger.sqlite): give the folder of a run")
+    found = latest_progress(path) if started else None
     if found is None:
         return CampaignStatus(None, "", writes)
     stream, family, progress = found

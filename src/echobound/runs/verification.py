@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,10 +14,30 @@ from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.ordering import Case, goodness
 from echobound.scenario.words import upward
 
-__all__ = ["verification_of"]
+CASES: tuple[Case, ...] = ("best", "worst")
 
 
-def verification_of(folder: RunFolder) -> dict[str, Any]:
+class CaseOutcome(TypedDict, total=False):
+    """What fresh networks say about the best or the worst of a search; see `verify`."""
+
+    name: str  # of the family, inside `families`
+    fresh: int
+    violations: int
+    ties: int
+    p_value: float
+    epsilon_combined: float
+    clopper_pearson: float
+    statement: str
+    families: list[CaseOutcome]
+
+
+class VerificationOutcome(CaseOutcome):
+    """The best case, with the worst case beside it."""
+
+    worst: CaseOutcome
+
+
+def verification_of(folder: RunFolder) -> VerificationOutcome:
     """Violations among all fresh networks drawn so far, with their probability under the exact theory.
 
     The best case is at the top level, the worst case under ``worst``. If the worst network of the search diverged, none
@@ -31,13 +51,10 @@ def verification_of(folder: RunFolder) -> dict[str, Any]:
     share: Probability = folder.certificate.beta if count == 1 else beta
     at_will = folder.plan.at_will
     families = [_FamilyScores(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
-    if count == 1:
-        return {**families[0].outcome("best"), "worst": families[0].outcome("worst")}
-    names = [family.name for family in folder.plan.families]
-    return {
-        **_over_families(folder, families, names, "best"),
-        "worst": _over_families(folder, families, names, "worst"),
-    }
+    best, worst = (
+        families[0].outcome(case) if count == 1 else _over_families(folder, families, case) for case in CASES
+    )
+    return {**best, "worst": worst}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +67,7 @@ class _FamilyScores:
     beta: Probability
     at_will: bool  # whether the number of networks of the search may depend on their scores
 
-    def outcome(self, case: Case) -> dict[str, Any]:
+    def outcome(self, case: Case) -> CaseOutcome:
         values = goodness(self.search, self.direction)
         threshold = self.search[np.argmax(values) if case == "best" else np.argmin(values)]
         if case == "worst" and not np.isfinite(threshold):
@@ -59,39 +76,34 @@ class _FamilyScores:
         # If all of the search diverged, every fresh one that diverges is a tie, and pooled they would certify nothing.
         alone = self.at_will or not np.isfinite(threshold)
         outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, alone=alone)
-        return {
-            "fresh": len(self.fresh),
-            "violations": strict,
-            "ties": ties,
-            "p_value": outcome.p_value,
-            "epsilon_combined": outcome.epsilon_combined,
-            "clopper_pearson": outcome.clopper_pearson,
-            "statement": outcome.statement(case),
-        }
+        return self._listed(strict, ties, outcome.p_value, outcome, outcome.statement(case))
 
-    def _divergence(self) -> dict[str, Any]:
+    def _divergence(self) -> CaseOutcome:
         failures, diverged = (int((~np.isfinite(scores)).sum()) for scores in (self.search, self.fresh))
         counts = len(self.search), failures, len(self.fresh), diverged
         outcome = verify_divergence(*counts, self.beta, alone=self.at_will)
+        return self._listed(0, diverged, 1.0, outcome, outcome.statement)
+
+    def _listed(self, violations: int, ties: int, p_value: float, outcome: Any, statement: str) -> CaseOutcome:
         return {
             "fresh": len(self.fresh),
-            "violations": 0,
-            "ties": diverged,
-            "p_value": 1.0,
+            "violations": violations,
+            "ties": ties,
+            "p_value": p_value,
             "epsilon_combined": outcome.epsilon_combined,
             "clopper_pearson": outcome.clopper_pearson,
-            "statement": outcome.statement,
+            "statement": statement,
         }
 
 
-def _over_families(folder: RunFolder, families: list[_FamilyScores], names: list[str], case: Case) -> dict[str, Any]:
+def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case) -> CaseOutcome:
     """How many networks of all families violate the certificate, and each family against its own best or worst.
 
     A network that violates the certificate violates its own family's best as well. So the largest of the families'
     limits, each with its share of beta, holds for the certificate, whichever family a new network comes from.
     """
     certificate = folder.certificate
-    each = [family.outcome(case) for family in families]
+    names, each = [family.name for family in folder.plan.families], [family.outcome(case) for family in families]
     fresh = folder.fresh["scores"][:, 0]
     threshold = certificate.threshold if case == "best" else certificate.worst.threshold
     strict, ties = count_violations(fresh, threshold, certificate.direction, case)
@@ -113,7 +125,7 @@ def _over_families(folder: RunFolder, families: list[_FamilyScores], names: list
         "statement": (
             f"Of {len(fresh)} fresh networks, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
             f" {case}: {own}; the exact theory gives so many, or more, in one of the {len(each)} families a probability"
-            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network of whichever family"
+            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network from any family"
             f" {new} with probability at most {upward(combined)} at confidence 1 - {certificate.beta:g}."
         ),
         "families": [{"name": name, **outcome} for name, outcome in zip(names, each, strict=True)],

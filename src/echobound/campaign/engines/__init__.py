@@ -22,16 +22,7 @@ def require_known(engine: str | Executor | Engine) -> None:
 def get_engine(
     engine: str | Executor | Engine = "threads", workers: int | None = None, scheduler: Any = None
 ) -> Engine:
-    """Look an engine up by name, or make one from an executor of `concurrent.futures`.
-
-    Parameters
-    ----------
-    engine
-        ``"threads"``, ``"processes"``, ``"dask"``, an executor, or an engine, which is returned as it is.
-    workers
-        Batches scored at the same time; as many as there are cores if not given.
-    scheduler
-        For ``"dask"`` the address of a scheduler; without it, a cluster is started on this machine.
+    """Look an engine up by name, or make one from an executor; arguments as in `Computing`.
 
     Examples
     --------
@@ -46,10 +37,8 @@ def get_engine(
         return engine
     if isinstance(engine, Executor):
         return AnyExecutor(engine, workers)
-    if engine == "threads":
-        return Threads(workers)
-    if engine == "processes":
-        return Processes(workers)
+    if engine != "dask":
+        return Threads(workers) if engine == "threads" else Processes(workers)
     from echobound.campaign.engines.cluster import Dask
 
     return Dask(scheduler, workers)

@@ -9,15 +9,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from echobound.arrays import Rows
 from echobound.candidates import Candidates
 from echobound.kernels.blas import one_blas_thread
 from echobound.runs.provenance import Place, here
-
-__all__ = ["Engine", "Report", "evaluate"]
 
 _alone = threading.Lock()
 
@@ -47,11 +44,12 @@ class Engine(ABC):
     """
 
     name = "engine"
+    _workers = 1
 
     @property
-    @abstractmethod
     def workers(self) -> int:
         """Batches that are scored at the same time, by now."""
+        return self._workers
 
     @abstractmethod
     def start(self, candidates: Candidates) -> None:
@@ -78,7 +76,5 @@ class Engine(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -19,8 +19,6 @@ from echobound.candidates import Candidates
 from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
-__all__ = ["Dask"]
-
 REFRESH = 2.0  # seconds after which workers are counted again
 
 
@@ -34,15 +32,9 @@ class Dask(Engine):
     The data go to the workers once. The batches of a lost worker run again elsewhere, and workers may join at any time.
     The Dask protocol runs code: outside a trusted network use TLS.
 
-    Parameters
-    ----------
-    scheduler
-        Its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with the certificates of Dask's configuration), or a
-        `distributed.Client`. None starts a cluster on this machine, which nobody else can reach.
-    workers
-        Processes of the cluster on this machine; one for each core if not given.
-    timeout
-        Seconds to wait for the scheduler, and for its first worker.
+    The scheduler is given by its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with certificates from Dask's
+    configuration), or as a `distributed.Client`. None starts a cluster on this machine, which nobody else can reach,
+    with so many workers or one for each core. It and its first worker have `timeout` seconds to answer.
     """
 
     name = "dask"
@@ -54,16 +46,13 @@ class Dask(Engine):
             raise MissingExtra("the Dask engine", extra="dask") from None
         self._cluster: Any = None
         self._own = not isinstance(scheduler, distributed.Client)
-        self._count = worker_count(workers)
-        self._timeout = timeout
-        self._client: Any = scheduler
-        if self._own:
-            self._client = self._connect(distributed, scheduler)
+        self._count, self._timeout = worker_count(workers), timeout
+        self._client: Any = self._connect(distributed, scheduler) if self._own else scheduler
         self.address = self._client.scheduler.address
         self._tasks: dict[Future[Report], Any] = {}
         self._candidates: Candidates | None = None
         self._data: Any = None
-        self._slots, self._counted, self._warned = 1, 0.0, False
+        self._counted, self._warned = 0.0, False
         try:
             self._require_workers()
         except BaseException:
@@ -85,8 +74,9 @@ class Dask(Engine):
         try:
             return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
+            first_line = (str(error) or type(error).__name__).splitlines()[0]
             raise RunError(
-                f"no Dask scheduler answers at {scheduler} ({_first_line(error)}): nothing was drawn; start one with"
+                f"no Dask scheduler answers at {scheduler} ({first_line}): nothing was drawn; start one with"
                 " 'dask scheduler', or correct --scheduler tcp://HOST:PORT"
             ) from None
 
@@ -119,14 +109,13 @@ class Dask(Engine):
         """Threads of all workers, by now."""
         if time.monotonic() - self._counted > REFRESH:
             with self._scheduler_errors(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
-                self._slots = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+                self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
             self._counted = time.monotonic()
-            if self._slots == 0 and not self._warned:
-                warnings.warn(
-                    f"the Dask scheduler at {self.address} has no workers left: waiting for new ones", stacklevel=2
-                )
-            self._warned = self._slots == 0
-        return self._slots
+            if self._workers == 0 and not self._warned:
+                told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
+                warnings.warn(told, stacklevel=2)
+            self._warned = self._workers == 0
+        return self._workers
 
     def start(self, candidates: Candidates) -> None:
         """Send the data to all workers, once."""
@@ -227,7 +216,3 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

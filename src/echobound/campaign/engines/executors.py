@@ -19,8 +19,6 @@ from echobound.campaign.machine import usable_cores, worker_count
 from echobound.candidates import Candidates
 from echobound.errors import RunError
 
-__all__ = ["AnyExecutor", "Processes"]
-
 
 class _Unpacked:
     """The candidates that this process works on: unpacked once, however many batches come."""
@@ -63,14 +61,8 @@ def evaluate_packed(key: str, cargo: bytes | tuple[str, int], indices: Sequence[
 class AnyExecutor(Engine):
     """Score batches on an executor of `concurrent.futures`, such as those of mpi4py, Parsl and loky.
 
-    The data are sent with each batch, since such an executor has no other way, and unpacked once in each worker.
-
-    Parameters
-    ----------
-    executor
-        It is not shut down at the end.
-    workers
-        Batches it scores at the same time; as many as it says it has workers if not given.
+    The data are sent with each batch, since such an executor has no other way, and unpacked once in each worker. It is
+    not shut down at the end. It gets as many batches at a time as it says it has workers, if their number is not given.
 
     Examples
     --------
@@ -85,11 +77,6 @@ class AnyExecutor(Engine):
         self._executor, self._workers = executor, worker_count(counted if workers is None else workers)
         self.name = type(executor).__name__
         self._packed: tuple[str, Any] = ("", b"")
-
-    @property
-    def workers(self) -> int:
-        """Batches that are scored at the same time."""
-        return self._workers
 
     def start(self, candidates: Candidates) -> None:
         """Get ready for batches of these candidates."""
@@ -116,13 +103,7 @@ class AnyExecutor(Engine):
 
 
 class Processes(AnyExecutor):
-    """Score batches in processes of this machine; a process that is lost is replaced.
-
-    Parameters
-    ----------
-    workers
-        How many; one for each core if not given.
-    """
+    """Score batches in processes of this machine, one for each core if not given; one that is lost is replaced."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._count = worker_count(workers)

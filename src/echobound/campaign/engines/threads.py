@@ -9,16 +9,9 @@ from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import worker_count
 from echobound.candidates import Candidates
 
-__all__ = ["Threads"]
-
 
 class Threads(Engine):
-    """Score batches in threads of this process.
-
-    Parameters
-    ----------
-    workers
-        How many; one for each core if not given, and one for candidates that fill their device alone.
+    """Score batches in threads: one for each core if not given, and one for candidates that fill their device alone.
 
     Examples
     --------
@@ -32,11 +25,6 @@ class Threads(Engine):
         self._most = self._workers = worker_count(workers)
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="echobound")
         self._candidates: Candidates | None = None
-
-    @property
-    def workers(self) -> int:
-        """Threads that are used."""
-        return self._workers
 
     def start(self, candidates: Candidates) -> None:
         """Get ready for batches of these candidates."""

@@ -210,8 +210,13 @@ class Batch:
         scales = (self.orders, self.scales, np.int32(n))
         launch(self.module, "draw", (count,), threads, self.keys, *scales, np.bool_(own), *arrays)
         self.net = (self.orders, *arrays, np.int32(n))
+        self._normalise(values, columns)
+
+    def _normalise(self, values: Any, columns: Any) -> None:  # a step of its own: tests look at weights without it
+        n = self.stride
         shared = 8 * ((3 if columns.ndim == 2 else 4) * n + 2 * NORM_STEPS + 32)
-        launch(self.module, "normalise", (count,), threads, *scales, values, columns, self.factors, shared=shared)
+        arguments = (self.orders, self.scales, np.int32(n), values, columns, self.factors)
+        launch(self.module, "normalise", (self.count,), self.layout.threads, *arguments, shared=shared)
 
     def _leak(self) -> Matrix:
         """Leak rates from the host: a power of ten may differ in its last bit between libraries."""
