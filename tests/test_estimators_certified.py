@@ -583,7 +583,7 @@ def test_whatever_was_changed_is_noticed(tmp_path):
         ("plan.json", lambda plan: plan.pop("folds"), "digest"),
         ("plan.json", lambda plan: sealed(plan, networks=7), "belongs to another plan"),
         ("plan.json", lambda plan: sealed(plan, folds=None), "not a complete plan"),
-        ("plan.json", lambda plan: sealed(plan, law={**plan["law"], "kind": "tree"}), "belongs to another plan"),
+        ("plan.json", lambda plan: sealed(plan, law={**plan["law"], "kind": "tree"}), "law .tree. is not known here"),
         ("certificate.json", lambda c: c.update(epsilon=0.01), "epsilon: .* follows, 0.01 is stated"),
     ):
         with pytest.raises((DamagedFile, RunError), match=part):
