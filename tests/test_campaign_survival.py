@@ -113,7 +113,7 @@ def test_the_second_process_is_refused_with_pid_and_host(desk):
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    assert "not running: the command that started it goes on from there" in echobound("watch", "r", cwd=desk).stdout
+    assert "not running: the command that started it resumes it" in echobound("watch", "r", cwd=desk).stdout
     (desk / "r" / "ledger.lock").unlink(missing_ok=True)
 
 
@@ -257,7 +257,7 @@ def test_killed_while_the_ledger_was_made(ph_records, tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite"
     code = (
         "import os, sys; from pathlib import Path; import echobound.runs.ledger as module\n"
-        "module.CREATE_ORIGINS = 'SELECT stop()'\n"
+        "module.TABLES['origins'] = 'AS SELECT stop()'\n"
         "connect = module._connect\n"
         "def stopping(path, write):\n"
         "    db = connect(path, write=write); db.create_function('stop', 0, lambda: os._exit(9)); return db\n"

@@ -138,10 +138,10 @@ def identify(
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 
-    with RunFolder.start(run, settled, experiments) as folder:
+    # The engine first: one that cannot be had leaves no folder behind.
+    with computing.open_engine() as engine, RunFolder.start(run, settled, experiments) as folder:
         # Draw, train and score every network.
-        with computing.open_engine() as engine:
-            table = run_search(settled, candidates, folder.ledger, engine, on_progress)
+        table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
         best = ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))
