@@ -1,5 +1,6 @@
 """The Dask engine on a real cluster: scheduler and workers started by the `dask` command line, on loopback."""
 
+import contextlib
 import json
 import os
 import signal
@@ -101,8 +102,9 @@ def listening(cluster):
     inodes = set()
     for process in cluster.processes:
         if process.poll() is None:
-            handles = [handle for handle in Path(f"/proc/{process.pid}/fd").iterdir() if handle.is_symlink()]
-            inodes |= {str(handle.readlink())[8:-1] for handle in handles}  # socket:[123]
+            for handle in Path(f"/proc/{process.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+                    inodes.add(str(handle.readlink())[8:-1])  # socket:[123]
     found = []
     for table in ("tcp", "tcp6"):
         rows = [line.split() for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
