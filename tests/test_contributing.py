@@ -5,7 +5,7 @@ import re
 from concurrent.futures import Future
 from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import jsonschema
 import numpy as np
@@ -37,7 +37,7 @@ from echobound.estimators.parameters import plan_defaults
 from echobound.kernels.reference import ReferenceKernel
 from echobound.network.training import LeastSquares, Trained, Trainer
 from echobound.network.training import base as training
-from echobound.plan import setting
+from echobound.plan import PlanSettings, setting
 from echobound.report import page, sections
 from echobound.scenario import Statement, schema, stopping
 from echobound.scenario.ordering import ranking
@@ -111,7 +111,7 @@ def test_a_trainer(data, tmp_path, monkeypatch):
     assert audit(run, sample=3, seed=1).passed
 
 
-def test_a_setting(data):
+def test_a_setting():
     extended = make_dataclass(
         "Extended", [("sparkle", int, setting(3, "How much it sparkles."))], bases=(Plan,), frozen=True, kw_only=True
     )
@@ -120,15 +120,16 @@ def test_a_setting(data):
     def command(plan: Plan) -> None:
         given.append(plan)
 
-    command.__annotations__["plan"] = __import__("typing").Annotated[extended, Options("The plan")]
+    command.__annotations__["plan"] = Annotated[extended, Options("The plan")]
     made = with_options(command)
-    assert made.__signature__.parameters["sparkle"].default == 3
+    parameters = made.__signature__.parameters
+    assert parameters["sparkle"].default == 3
+    made(**{name: parameter.default for name, parameter in parameters.items()} | {"sparkle": 5, "order": "10,20"})
+    assert (given[0].sparkle, given[0].order, given[0].law) == (5, (10, 20), "broad")
     # Everything that is made from the fields of Plan finds all of them: nothing lists them again.
-    listed = {name for name in made.__signature__.parameters if name != "sparkle"}
+    listed = {name for name in parameters if name != "sparkle"}
     assert listed == {name for name, field in Plan.__dataclass_fields__.items() if field.metadata}
-    assert set(plan_defaults()) == set(Plan.__dataclass_fields__)
-    stored = identify(*data, **SMALL, criterion=None)
-    assert stored.certificate.networks == 15
+    assert set(plan_defaults()) == set(Plan.__dataclass_fields__) == set(PlanSettings.__annotations__)
 
 
 def test_a_statement(data, tmp_path, monkeypatch):
