@@ -12,7 +12,7 @@ from echobound.data import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import DataError, InputError
 from echobound.kernels import Fold, Problem, Segment, blocks_in_turn, hold_out
-from echobound.kernels.training import final_fit
+from echobound.kernels.base import final_fit
 from echobound.network import LeastSquares, ReservoirLaw, draw_reservoir, paper
 from echobound.scores import get_score
 

@@ -10,9 +10,10 @@ from kernel_agreement import agreement
 from echobound.data import Record
 from echobound.errors import InputError
 from echobound.kernels import blocks_in_turn, get_kernel, hold_out
+from echobound.kernels.base import final_fit
 from echobound.kernels.gpu.batch import ridges_of
-from echobound.kernels.sensitivity import readout_moves
-from echobound.kernels.training import final_fit, train_network
+from echobound.kernels.sensitivity import model_moves
+from echobound.kernels.training import train_network
 from echobound.network import (
     Adaptation,
     EchoStateNetwork,
@@ -161,10 +162,10 @@ def test_blocks_choose_an_alternative_and_the_model_is_trained_with_it(kernel):
     assert [(s.start, s.stop) for s in fold.training] == [(0, 260)]
 
 
-def test_rounding_of_its_readout_is_imitated(problem):
-    kernel = get_kernel("reference")
-    best, _ = kernel.trial(problem, 0).pick(problem)
-    assert 0 < readout_moves(final_fit(problem, best), kernel, 0, tries=2) < 1e-3
+def test_rounding_of_what_it_trains_is_imitated(problem):
+    moved = model_moves(problem, get_kernel("reference"), 0, tries=2)
+    assert 0 < moved["readout"] < 1e-3
+    assert moved["columns"] == moved["training_mean"] == 0  # what nobody trains
 
 
 def test_adaptation_refuses_it_in_one_sentence(problem):

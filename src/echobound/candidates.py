@@ -114,9 +114,9 @@ class Networks(Candidates):
     def make(self, index: int) -> Made:
         """Draw and train one network; with blocks in turn, the model is trained on all of them."""
         model, outputs = train_network(self.kernel, self.problem, index)
-        pairs = list(zip(self.problem.measured, outputs, strict=True))
-        scores = [np.mean([score(measured, simulated) for measured, simulated in pairs]) for score in self.measures]
-        return Made(model, np.array(scores), outputs)
+        run = self.kernel.runs(self.problem, [index])[0] if self.problem.demanding else None
+        whole = None if run is None else run.whole
+        return Made(model, self.problem.scores_of(outputs, whole), outputs)
 
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""

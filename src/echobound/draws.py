@@ -19,7 +19,7 @@ from numpy.random import Philox, SeedSequence
 from echobound.arrays import Array, Words
 from echobound.errors import InputError
 
-__all__ = ["PLANT", "SEARCH", "VERIFICATION", "draw_key", "draw_keys", "unit", "words"]
+__all__ = ["DISTURBANCE", "PLANT", "SEARCH", "VERIFICATION", "draw_key", "draw_keys", "unit", "words"]
 
 SEARCH = 0
 """Stream of the networks from which the best is picked."""
@@ -27,6 +27,8 @@ VERIFICATION = 1
 """Stream of the fresh networks that test a certificate."""
 PLANT = 2
 """Stream of the excitation and the measurement noise of simulated plants."""
+DISTURBANCE = 3
+"""Stream of the noise on inputs by which demanding scores see how much a model minds it."""
 
 
 def draw_key(seed: int, stream: int, family: int, index: int) -> Words:

@@ -19,7 +19,7 @@ from echobound.arrays import Array
 from echobound.errors import InputError
 
 __all__ = ["Direction", "Score", "fit", "fit_per_output", "get_score", "mean_summary", "peak", "register_score"]
-__all__ += ["rmse", "rmse_per_output", "summary"]
+__all__ += ["rmse", "rmse_per_output", "robust_fit", "summary"]
 
 Direction = Literal["max", "min"]
 
@@ -182,6 +182,10 @@ class Score:
     of_rms
         For a score that depends on the simulation only through the root mean square of each output's error: the same
         score as ``of_rms(measured, rms)``, with rms ``(..., channel)``. A kernel then need not return the outputs.
+    demand
+        For a score that asks for more than the scored samples: ``demand(value, measured, simulated, disturbed)``, where
+        `value` is the mean of `function` over the scored samples, and the signals are the outputs over the training
+        data: measured, those of the model trained on all of them, and the same with 2 % of noise on the inputs.
 
     Examples
     --------
@@ -197,6 +201,7 @@ class Score:
     direction: Direction
     unit: str = ""
     of_rms: Callable[[Array, Array], Array] | None = None
+    demand: Callable[[float, Array, Array, Array], float] | None = None
 
     def __post_init__(self) -> None:
         if self.direction not in ("max", "min"):
@@ -213,6 +218,34 @@ class Score:
             return self.worst
         value = float(self.function(measured, simulated))  # type: ignore[arg-type]  # whatever a user returns
         return self.worst if np.isnan(value) else value
+
+    def demanded(self, value: float, measured: Array, simulated: Array, disturbed: Array) -> float:
+        """The score of a model whose mean over the scored samples is `value`, and which runs so over its training data.
+
+        What is not finite scores worst.
+        """
+        if self.demand is None:
+            return value
+        if not (np.isfinite(simulated).all() and np.isfinite(disturbed).all()):
+            return self.worst
+        value = float(self.demand(value, measured, simulated, disturbed))
+        return self.worst if np.isnan(value) else value
+
+
+def robust_fit(value: float, measured: Array, simulated: Array, disturbed: Array) -> float:
+    """The lesser of two FITs, less what noise on the inputs changes: on the scored samples, and over the training data.
+
+    Both FITs are of free runs (or predictions), the second of the model that is trained on all data. The change is the
+    root mean square between the outputs with and without noise, in per cent of each output's standard deviation.
+
+    Examples
+    --------
+    >>> y = np.array([[0.0], [1.0], [2.0]])
+    >>> robust_fit(90.0, y, y, y), round(robust_fit(90.0, y, y, y + 0.1), 2)
+    (90.0, 77.75)
+    """
+    change = 100.0 - fit(measured, measured + (disturbed - simulated))
+    return float(min(value, float(fit(measured, simulated))) - change)
 
 
 _REGISTRY: dict[str, Score] = {}
@@ -248,3 +281,4 @@ def get_score(name: str | Score) -> Score:
 register_score(Score("fit", fit, "max", "%", of_rms=_mean_fit))
 register_score(Score("rmse", rmse, "min", of_rms=_pooled))
 register_score(Score("peak", peak, "min"))
+register_score(Score("robust", fit, "max", "%", of_rms=_mean_fit, demand=robust_fit))

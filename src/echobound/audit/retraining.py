@@ -16,8 +16,7 @@ from echobound.candidates import Candidates, Networks
 from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Status
-from echobound.kernels.sensitivity import TOLERANCE, readout_moves, relative
-from echobound.kernels.training import final_fit
+from echobound.kernels.sensitivity import TOLERANCE, model_moves, relative
 from echobound.network import EchoStateNetwork
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import search_of
@@ -149,20 +148,20 @@ class Retraining:
         differs += [key for key, distance in distances.items() if distance > TOLERANCE]
         if not differs:
             return
-        close = differs == ["readout"] and distances["readout"] <= _moves(drawn, draw[1])
+        # What training changes may differ by rounding: the readout, and the weights where they are trained too.
+        moved = _moves(drawn, draw[1]) if set(differs) <= set(distances) else {}
+        close = bool(moved) and all(distances[key] <= moved.get(key, 0.0) for key in differs)
         if close or (draw in self.tied and set(differs) <= {"origin", "readout"}):
             name = f"{file}, {part}" if part else file
-            self.faults.sensitive.append(f"{name}: its readout differs by {distances['readout']:.1e}, as by rounding")
+            largest = max(distances.get(key, 0.0) for key in differs)
+            self.faults.sensitive.append(f"{name}: its {', '.join(differs)} differ by {largest:.1e}, as by rounding")
         else:
             self.faults.report(file, part, f"network {draw[1]} trained again", f"another {', '.join(differs)}")
 
 
-def _moves(drawn: Candidates, index: int) -> float:
-    """How far rounding moves the readout of a network."""
-    if not isinstance(drawn, Networks):
-        return 0.0
-    best, _ = drawn.kernel.trial(drawn.problem, index).pick(drawn.problem)
-    return readout_moves(final_fit(drawn.problem, best), drawn.kernel, index)
+def _moves(drawn: Candidates, index: int) -> dict[str, float]:
+    """How far rounding moves each array of a network."""
+    return model_moves(drawn.problem, drawn.kernel, index) if isinstance(drawn, Networks) else {}
 
 
 def _listed(draws: Sequence[tuple[Any, Any]], families: int) -> list[Any]:

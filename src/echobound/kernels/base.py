@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from echobound.arrays import Array, Rows, Signal, Vector
 from echobound.errors import InputError
 from echobound.kernels.problem import Problem
-from echobound.network.reservoir import Hyperparameters, ReservoirDraw
 from echobound.network.training import Tools, Trained
 
 
@@ -23,7 +22,8 @@ class Status(IntEnum):
     """How a trial ended. A diverged network is a row like any other, with the worst score."""
 
     OK = 0
-    DIVERGED = 1
+    DIVERGED = 1  # an output that is not finite
+    HELD = 2  # an output that sits at a limit of its model for long: it does not follow, and would diverge without
 
 
 def row_dtype(scores: int) -> np.dtype[Any]:
@@ -46,15 +46,39 @@ def best_alternative(problem: Problem, table: Array) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, eq=False)
+class Run:
+    """What a draw is scored by: its outputs with the alternative that was picked, in the data's own units."""
+
+    order: int
+    setting: float
+    outputs: Sequence[Signal]  # on the scored samples of each fold
+    whole: Signal | None = None  # of a demanding problem, over the training data (see `Problem.whole`)
+    clipped: bool = False  # whether its law clips outputs
+
+    def scores(self, problem: Problem) -> Vector:
+        """Every score of the problem."""
+        return problem.scores_of(self.outputs, self.whole)
+
+    def status(self, problem: Problem) -> Status:
+        """How it ended, by its outputs and not by its scores: a user's own score may be infinite for other reasons."""
+        if not all(np.isfinite(outputs).all() for outputs in self.outputs):
+            return Status.DIVERGED
+        held = self.clipped and any(
+            limits.holds(outputs) for limits, outputs in zip(problem.limits, self.outputs, strict=True)
+        )
+        return Status.HELD if held else Status.OK
+
+
+@dataclass(frozen=True, eq=False)
 class Trial:
     """One draw, trained and simulated on every fold, with every alternative of its training."""
 
-    draw: ReservoirDraw
+    draw: Any
     trained: Sequence[Sequence[Trained]]  # for each fold, the alternatives that the trainer returned
     outputs: Sequence[Array]  # for each fold (alternative, time, output), in the data's own units
 
     @property
-    def hyper(self) -> Hyperparameters:
+    def hyper(self) -> Any:
         """The hyper-parameters that were drawn."""
         return self.draw.hyper
 
@@ -95,6 +119,9 @@ class Kernel(Protocol):
     def trial(self, problem: Problem, index: int) -> Trial:
         """One draw with what came out of it, for the network that is kept and for users' own scores."""
 
+    def runs(self, problem: Problem, indices: Iterable[int]) -> list[Run]:
+        """What the given draws are scored by."""
+
 
 class TrialKernel(ABC):
     """A kernel that evaluates one draw after the other; a subclass has the tools."""
@@ -102,16 +129,42 @@ class TrialKernel(ABC):
     name = "base"
 
     @abstractmethod
-    def tools(self, draw: ReservoirDraw) -> Tools:
+    def tools(self, draw: Any) -> Tools:
         """What trains and simulates this draw."""
+
+    def trained(self, problem: Problem, fold: int, draw: Any, tools: Tools) -> Sequence[Trained]:
+        """The alternatives of a draw that has the limits of the fold, trained on it."""
+        trained: Sequence[Trained] = draw.law.training.train(draw, problem.training_data(fold, draw), tools)
+        return trained
 
     def trial(self, problem: Problem, index: int) -> Trial:
         """Draw one network, train it on every fold, and simulate what came out."""
         draw, folds = problem.draw(index), range(len(problem.folds))
         tools = self.tools(draw)
-        trained = [problem.law.training.train(draw, problem.training_data(fold, draw), tools) for fold in folds]
+        draws = [problem.on_fold(fold, draw) for fold in folds]
+        trained = [self.trained(problem, fold, draws[fold], tools) for fold in folds]
         _require_contract(problem, draw, trained)
-        return Trial(draw, trained, [simulate_fold(problem, fold, draw, trained[fold], tools) for fold in folds])
+        outputs = [simulate_fold(problem, fold, draws[fold], trained[fold], tools) for fold in folds]
+        return Trial(draw, trained, outputs)
+
+    def run(self, problem: Problem, index: int) -> Run:
+        """What one draw is scored by."""
+        trial = self.trial(problem, index)
+        best, _ = trial.pick(problem)
+        whole = self._whole(problem, index, trial, best) if problem.demanding else None
+        clipped = bool(trial.draw.law.clip)
+        return Run(trial.hyper.order, trial.settings[best], trial.simulated(best), whole, clipped)
+
+    def _whole(self, problem: Problem, index: int, trial: Trial, best: int) -> Signal:
+        """Outputs over the training data, of the model that would be kept."""
+        if len(problem.folds) > 1:
+            return self.trial(final_fit(problem, best, trial.draw.law), index).simulated(0)[0]
+        draw = problem.on_fold(0, trial.draw)  # of a hold-out, it is the network that was scored
+        return np.asarray(simulate_fold(problem.whole, 0, draw, [trial.trained[0][best]], self.tools(draw))[0])
+
+    def runs(self, problem: Problem, indices: Iterable[int]) -> list[Run]:
+        """What the given draws are scored by."""
+        return [self.run(problem, index) for index in indices]
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
@@ -120,19 +173,27 @@ class TrialKernel(ABC):
 
     def _row(self, problem: Problem, index: int) -> tuple[Any, ...]:
         start = time.perf_counter()
-        trial = self.trial(problem, index)
-        best, scores = trial.pick(problem)
-        # Looked at in the outputs, not in the scores: a user's own score may be infinite for other reasons.
-        finite = all(np.isfinite(outputs).all() for outputs in trial.simulated(best))
-        draw = (problem.stream, problem.family, index, Status.OK if finite else Status.DIVERGED)
-        return *draw, trial.hyper.order, trial.settings[best], scores, time.perf_counter() - start
+        run = self.run(problem, index)
+        draw = (problem.stream, problem.family, index, run.status(problem))
+        return *draw, run.order, run.setting, run.scores(problem), time.perf_counter() - start
 
 
-def simulate_fold(problem: Problem, fold: int, draw: ReservoirDraw, trained: Sequence[Trained], tools: Tools) -> Array:
+def final_fit(problem: Problem, alternative: int, law: Any = None) -> Problem:
+    """The problem whose single trained network is the model, once an alternative of the training was chosen.
+
+    For a hold-out it is trained on the same data, for blocks in turn on all of them. Of a law that mixes several kinds,
+    give the one of the draw.
+    """
+    law = problem.law if law is None else law
+    chosen = replace(law, training=law.training.chosen(alternative))
+    return (problem if len(problem.folds) == 1 else problem.whole).of_law(chosen)
+
+
+def simulate_fold(problem: Problem, fold: int, draw: Any, trained: Sequence[Trained], tools: Tools) -> Array:
     """Outputs ``(alternative, time, output)`` on the scored segments of a fold, in the data's own units."""
     data, segments = problem.scaled(fold, draw.hyper.scaling), problem.folds[fold].scored
 
-    def run(draw: ReservoirDraw, *alternatives: Trained) -> Array:
+    def run(draw: Any, *alternatives: Trained) -> Array:
         readouts = [one.readout for one in alternatives]
         parts = [
             tools.simulate(draw, readouts, u, y, segment.washout, problem.horizon)
@@ -148,13 +209,13 @@ def simulate_fold(problem: Problem, fold: int, draw: ReservoirDraw, trained: Seq
     return data.scaling.outputs_back(outputs)
 
 
-def _require_contract(problem: Problem, draw: ReservoirDraw, trained: Sequence[Sequence[Trained]]) -> None:
+def _require_contract(problem: Problem, draw: Any, trained: Sequence[Sequence[Trained]]) -> None:
     """Refuse what a trainer must not return: compiled code would read beyond a readout of another shape."""
     shape = (problem.outputs, draw.hyper.columns(problem.inputs, problem.outputs))
     counts = {len(alternatives) for alternatives in trained}
     if len(counts) > 1 or 0 in counts:
         raise InputError(
-            f"training by {problem.law.training.kind} must return as many alternatives on every fold, one or more, got"
+            f"training by {draw.law.training.kind} must return as many alternatives on every fold, one or more, got"
             f" {sorted(counts)}"
         )
     for one in (one for alternatives in trained for one in alternatives):
@@ -162,6 +223,6 @@ def _require_contract(problem: Problem, draw: ReservoirDraw, trained: Sequence[S
         columns = hyper.columns(problem.inputs, problem.outputs)
         if one.readout.shape != shape or (hyper.order, columns) != (draw.hyper.order, shape[1]):
             raise InputError(
-                f"training by {problem.law.training.kind} must return a readout of shape {shape} for"
+                f"training by {draw.law.training.kind} must return a readout of shape {shape} for"
                 f" {draw.hyper.order} states, got shape {one.readout.shape} for {hyper.order} states"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from echobound.arrays import Signal, Vector, Words
 from echobound.data.checks import require_longer_than_washout, require_varying_outputs
 from echobound.data.record import Record, as_records
 from echobound.data.scaling import Scaling
-from echobound.draws import SEARCH
+from echobound.draws import DISTURBANCE, SEARCH, draw_key, unit, words
 from echobound.errors import DataError, InputError
-from echobound.network.law import ReservoirLaw
-from echobound.network.reservoir import ReservoirDraw
+from echobound.network.law import NetworkLaw
+from echobound.network.limits import Limits
 from echobound.network.training import TrainingData, TrainingSegment
 from echobound.scores import Score
+
+INPUT_NOISE = 0.02  # standard deviations of each input, for scores that ask how much a model minds
+RUN_OVER = 10_000  # samples at the end of each training record are enough to see how a model runs over them
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class FoldData:
     training: tuple[tuple[Signal, Signal], ...]
     scored: tuple[tuple[Signal, Signal], ...]
     output_spread: Vector  # standard deviation of each scaled training output
+    limits: Limits  # of the training outputs, scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,7 @@ class Problem:
 
     records: tuple[Record, ...]  # the experiments that the folds refer to
     folds: tuple[Fold, ...]  # a hold-out is one fold; the score over several is their mean
-    law: ReservoirLaw
+    law: NetworkLaw
     scores: tuple[Score, ...]  # the first one selects; the others are recorded
     seed: int = 0
     stream: int = SEARCH
@@ -101,17 +106,29 @@ class Problem:
         """The same problem for another stream of draws."""
         return replace(self, stream=stream)
 
-    def of_family(self, family: int, law: ReservoirLaw) -> Problem:
+    def of_family(self, family: int, law: NetworkLaw) -> Problem:
         """The same problem for another family of draws."""
         return replace(self, law=law, family=family)
 
+    def of_law(self, law: NetworkLaw) -> Problem:
+        """The same problem for another law: that of one kind of draws, or with one alternative of its training."""
+        other = replace(self, law=law)
+        for name in ("_scaled", "measured", "limits"):  # the data are the same, and need not be scaled again
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
     def key(self, index: int) -> Words:
         """Key of the random words of draw `index`."""
-        return self.draw(index).key
+        return draw_key(self.seed, self.stream, self.family, index)
 
-    def draw(self, index: int) -> ReservoirDraw:
-        """Draw number `index`."""
-        return ReservoirDraw(self.law, self.inputs, self.outputs, self.seed, self.stream, self.family, index)
+    def draw(self, index: int) -> Any:
+        """Draw number `index`, of whatever kind it is."""
+        return self.law.draw_at(self.inputs, self.outputs, self.seed, self.stream, self.family, index)
+
+    def on_fold(self, fold: int, draw: Any) -> Any:
+        """A draw with the limits of the data that it is trained on in one fold, if its law clips outputs."""
+        return draw.within(self.scaled(fold, draw.hyper.scaling).limits) if draw.law.clip else draw
 
     def signals(self, segment: Segment) -> tuple[Signal, Signal]:
         """Inputs and outputs of a segment, in the data's own units."""
@@ -125,6 +142,61 @@ class Problem:
             np.concatenate([self.signals(segment)[1][segment.washout :] for segment in fold.scored])
             for fold in self.folds
         )
+
+    @cached_property
+    def limits(self) -> tuple[Limits, ...]:
+        """For each fold the limits of its training outputs, in the data's own units."""
+        return tuple(Limits.of([self.signals(segment)[1] for segment in fold.training]) for fold in self.folds)
+
+    @property
+    def demanding(self) -> bool:
+        """Whether a score asks for more than the scored samples: how the model itself runs over its training data."""
+        return any(score.demand is not None for score in self.scores)
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem of the last fit: trained on all training data, and run over them, also with noisy inputs.
+
+        Of a hold-out, the training data are those of its one fold. The noise is the same for all draws; it follows from
+        the seed, and is 2 % of each input's standard deviation. Of long records only the end is run over.
+        """
+        if len(self.folds) == 1:
+            training = self.folds[0].training
+        else:
+            washout = self.folds[0].scored[0].washout
+            training = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(self.records))
+        if not self.demanding:
+            # A problem needs something to score; what this fit scores on its own training data is used by nobody.
+            return replace(self, folds=(Fold(training, training),))
+        ends = tuple(replace(s, start=max(s.start, s.stop - RUN_OVER)) for s in training)
+        noisy = tuple(replace(segment, record=len(self.records) + number) for number, segment in enumerate(ends))
+        spread = np.concatenate([self.signals(segment)[0] for segment in training]).std(axis=0)
+        copies = tuple(self._disturbed(number, ends[number], spread) for number in range(len(ends)))
+        return replace(self, records=(*self.records, *copies), folds=(Fold(training, (*ends, *noisy)),))
+
+    def _disturbed(self, number: int, segment: Segment, spread: Vector) -> Record:
+        """The record of a segment with noise on its inputs."""
+        record = self.records[segment.record]
+        key = draw_key(self.seed, DISTURBANCE, 0, number)
+        levels = unit(words(key, 0, record.u.size)).reshape(record.u.shape)
+        u = record.u + np.sqrt(3.0) * INPUT_NOISE * spread * (2.0 * levels - 1.0)
+        return replace(record, u=u, name=f"{record.name} (noisy inputs)")
+
+    def scores_of(self, outputs: Sequence[Signal], whole: Signal | None = None) -> Vector:
+        """Every score of a model, from its outputs on each fold and, for one that demands it, over the training data.
+
+        `whole` has the outputs for the inputs as measured, and then as many for noisy ones.
+        """
+        folds = list(zip(self.measured, outputs, strict=True))
+        means = [float(np.mean([score(measured, simulated) for measured, simulated in folds])) for score in self.scores]
+        if whole is not None:
+            half = len(whole) // 2
+            measured = self.whole.measured[0][:half]
+            means = [
+                score.demanded(mean, measured, whole[:half], whole[half:])
+                for score, mean in zip(self.scores, means, strict=True)
+            ]
+        return np.array(means)
 
     @cached_property
     def _scaled(self) -> dict[tuple[int, str], FoldData]:
@@ -143,9 +215,12 @@ class Problem:
             tuple((scaling.inputs(u), scaling.outputs(y)) for u, y in map(self.signals, segments))
             for segments in (fold.training, fold.scored)
         )
-        return FoldData(scaling, training, scored, np.concatenate([y for _, y in training]).std(axis=0))
+        spread = np.concatenate([y for _, y in training]).std(axis=0)
+        limits = Limits.of([self.signals(segment)[1] for segment in fold.training])
+        low, high = scaling.outputs(limits.low), scaling.outputs(limits.high)
+        return FoldData(scaling, training, scored, spread, Limits(low, high, limits.share))
 
-    def training_data(self, fold: int, draw: ReservoirDraw) -> TrainingData:
+    def training_data(self, fold: int, draw: Any) -> TrainingData:
         """What a draw is trained on in one fold, scaled as it was drawn and with its training noise."""
         data, segments = self.scaled(fold, draw.hyper.scaling), self.folds[fold].training
         fed = draw.fed_back([y for _, y in data.training], data.output_spread)
@@ -159,7 +234,7 @@ def hold_out(
     training: Record | Iterable[Record],
     validation: Record | Iterable[Record],
     *,
-    law: ReservoirLaw,
+    law: NetworkLaw,
     scores: Sequence[Score],
     washout: int = 100,
     seed: int = 0,
@@ -195,7 +270,7 @@ def blocks_in_turn(
     training: Record | Iterable[Record],
     blocks: int = 4,
     *,
-    law: ReservoirLaw,
+    law: NetworkLaw,
     scores: Sequence[Score],
     washout: int = 100,
     seed: int = 0,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from echobound.kernels.base import TrialKernel
-from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import PlainTools
 
 
@@ -12,6 +13,6 @@ class ReferenceKernel(TrialKernel):
 
     name = "reference"
 
-    def tools(self, draw: ReservoirDraw) -> PlainTools:
+    def tools(self, draw: Any) -> PlainTools:
         """Those in plain NumPy."""
         return PlainTools()

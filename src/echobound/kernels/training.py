@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from echobound.arrays import Signal
+from echobound.arrays import Array, Signal
 from echobound.errors import InputError
-from echobound.kernels.base import Kernel
-from echobound.kernels.problem import Fold, Problem, Segment
+from echobound.kernels.base import Kernel, Trial, final_fit
+from echobound.kernels.problem import Problem
 from echobound.network.model import CHANNELS, EchoStateNetwork
-
-
-def final_fit(problem: Problem, alternative: int) -> Problem:
-    """The problem whose single trained network is the model, once an alternative of the training was chosen.
-
-    For a hold-out it is trained on the same data, for blocks in turn on all of them.
-    """
-    law = replace(problem.law, training=problem.law.training.chosen(alternative))
-    if len(problem.folds) == 1:
-        return replace(problem, law=law)
-    washout = problem.folds[0].scored[0].washout
-    whole = tuple(Segment(number, 0, len(record), washout) for number, record in enumerate(problem.records))
-    # A problem needs something to score; what this fit scores on its own training data is used by nobody.
-    return replace(problem, law=law, folds=(Fold(whole, whole),))
+from echobound.network.training import Trained
+from echobound.scores import rmse_per_output
 
 
 def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, list[Signal]]:
@@ -32,32 +20,77 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
 
     For a hold-out, the model is the network that was scored. For blocks in turn there is no such network: one for each
     block was scored, and the model is the same draw trained once more, on all of the training data and with the
-    alternative (the ridge) that was best over the blocks.
+    alternative (the ridge) that was best over the blocks. See `_refit` for what happens if that one does not hold.
     """
     trial = kernel.trial(problem, index)
+    table = trial.table(problem)
     best, _ = trial.pick(problem)
-    simulated = trial.simulated(best)
-    law = problem.law  # as it was drawn from: the origin names all alternatives, and the setting that was chosen
-    if len(problem.folds) > 1:
-        problem = final_fit(problem, best)
-        trial, best = kernel.trial(problem, index), 0
-        if len(trial.trained[0]) > 1:
-            raise InputError(f"training by {law.training.kind} has several alternatives: its `chosen` must leave one")
-    segments, trained = problem.folds[0].training, trial.trained[0][best]
-    first = problem.records[segments[0].record]
-    model = EchoStateNetwork(
+    if len(problem.folds) == 1:
+        return _model(problem, trial, problem, 0, trial.trained[0][best]), trial.simulated(best)
+    first = table[:, 0] if problem.scores[0].direction == "max" else -table[:, 0]
+    # Best first; of equal ones the first, as `pick` does.
+    order = [best, *(int(a) for a in np.argsort(-first, kind="stable") if a != best)]
+    return _refit(kernel, problem, index, trial, order), trial.simulated(best)
+
+
+def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> EchoStateNetwork:
+    """Train on all data, with the first alternative that does no worse on them than the blocks did.
+
+    The blocks were scored on data that were not trained on, so that a refit that does worse on its own training data
+    has gone wrong: typically, its free run drifts off somewhere. Then the next best alternative is tried. If all of
+    them fail, what is nearest to the training data is kept, a network that was trained for one of the blocks included.
+    """
+    spread = np.concatenate(problem.measured).std(axis=0)
+    found: list[tuple[float, Problem, Trial, int, Trained]] = []
+    for alternative in order:
+        whole = final_fit(problem, alternative, trial.draw.law)
+        fitted = kernel.trial(whole, index)
+        if len(fitted.trained[0]) > 1:
+            kind = trial.draw.law.training.kind
+            raise InputError(f"training by {kind} has several alternatives: its `chosen` must leave one")
+        folds = _error(np.concatenate(problem.measured), np.concatenate(trial.simulated(alternative)), spread)
+        error = _error(whole.measured[0], fitted.simulated(0)[0], spread)
+        if error <= folds:
+            return _model(problem, fitted, whole, 0, fitted.trained[0][0])
+        found.append((error, whole, fitted, 0, fitted.trained[0][0]))
+    for fold, trained in enumerate(trial.trained):
+        model = _model(problem, trial, problem, fold, trained[order[0]])
+        records = [problem.records[segment.record] for segment in problem.whole.folds[0].training]
+        runs = [model.simulate(r) if problem.horizon is None else model.predict(r, problem.horizon) for r in records]
+        measured = np.concatenate([r.y[run.first :] for r, run in zip(records, runs, strict=True)])
+        error = _error(measured, np.concatenate([run.y for run in runs]), spread)
+        found.append((error, problem, trial, fold, trained[order[0]]))
+    _, data, kept, fold, network = min(found, key=lambda one: one[0])
+    return _model(problem, kept, data, fold, network)
+
+
+def _error(measured: Array, simulated: Array, spread: Array) -> float:
+    """Root-mean-square error in standard deviations of the outputs, over all of them; infinite if diverged."""
+    errors = rmse_per_output(measured, simulated[: len(measured)])
+    return float(np.sqrt(np.mean(np.square(errors / np.where(spread > 0, spread, 1.0)))))
+
+
+def _model(problem: Problem, trial: Trial, data: Problem, fold: int, trained: Trained) -> EchoStateNetwork:
+    """A trained draw as a model; `data` has the fold that it was trained on."""
+    segments, law = data.folds[fold].training, trial.draw.law
+    first, scaled = data.records[segments[0].record], data.scaled(fold, trial.hyper.scaling)
+    origin: dict[str, Any] = {
+        # As it was drawn from: all kinds and alternatives, and the setting that was chosen.
+        "law": problem.law.to_dict(),
+        **{name: getattr(trial.draw, name) for name in ("seed", "stream", "family", "index")},
+        "ridge": float(trained.setting),
+    }
+    if data is problem and len(problem.folds) > 1:
+        origin["fold"] = fold  # one of the networks that were scored, since no fit to all data held
+    return EchoStateNetwork(
         # Drawn by NumPy and not taken from the kernel: the weights of a model then do not depend on the kernel.
         reservoir=trained.reservoir or trial.draw.reservoir,
         readout=trained.readout,
-        scaling=problem.scaled(0, trial.hyper.scaling).scaling,
+        scaling=scaled.scaling,
         washout=segments[0].washout,
         padding=law.padding,
         **{name: getattr(first, name) for name in CHANNELS},
-        training_mean=np.concatenate([problem.signals(segment)[1] for segment in segments]).mean(axis=0),
-        origin={
-            "law": law.to_dict(),
-            **{name: getattr(trial.draw, name) for name in ("seed", "stream", "family", "index")},
-            "ridge": float(trained.setting),
-        },
+        training_mean=np.concatenate([data.signals(segment)[1] for segment in segments]).mean(axis=0),
+        limits=scaled.limits if law.clip else None,
+        origin=origin,
     )
-    return model, simulated

@@ -4,7 +4,9 @@ from echobound.network.adaptation import Adaptation
 from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
-from echobound.network.law import ReservoirLaw, broad, family_names, get_law, get_laws, paper
+from echobound.network.law import NetworkLaw, ReservoirLaw, broad, family_names, get_law, get_laws, paper
+from echobound.network.limits import Limits
+from echobound.network.mixed import MixedLaw, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
 from echobound.network.response import Model, respond
@@ -16,8 +18,11 @@ __all__ = [
     "Committee",
     "EchoStateNetwork",
     "LeastSquares",
+    "Limits",
     "LogUniform",
+    "MixedLaw",
     "Model",
+    "NetworkLaw",
     "Reservoir",
     "ReservoirDraw",
     "ReservoirLaw",
@@ -32,6 +37,7 @@ __all__ = [
     "get_law",
     "get_laws",
     "get_trainer",
+    "network_law_from_dict",
     "paper",
     "register_trainer",
     "respond",

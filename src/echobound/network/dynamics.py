@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Signal
+from echobound.arrays import Matrix, Signal, Vector
+from echobound.network.limits import Limits
 from echobound.network.reservoir import Hyperparameters, Reservoir
 
 PIECE = 1024  # samples whose drive W_u u + b is held in memory at once
@@ -22,12 +23,29 @@ class Dynamics(Protocol):
     """A module that can run a network: this one, or its counterpart in compiled code."""
 
     def free_run(
-        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int, /
+        self,
+        reservoir: Reservoir,
+        readout: Matrix,
+        u: Signal,
+        y: Signal,
+        washout: int,
+        padding: int,
+        limits: Limits | None,
+        /,
     ) -> Signal:
         """As `free_run` below."""
 
     def predictions(
-        self, reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int, /
+        self,
+        reservoir: Reservoir,
+        readout: Matrix,
+        u: Signal,
+        y: Signal,
+        washout: int,
+        horizon: int,
+        padding: int,
+        limits: Limits | None,
+        /,
     ) -> Signal:
         """As `predictions` below."""
 
@@ -74,10 +92,19 @@ def _delayed(signal: Signal, times: NDArray[np.int64], delay: int, before: Signa
     return np.where((times >= delay)[:, None], signal[np.maximum(times - delay, 0)], before)
 
 
-def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, padding: int = 0) -> Signal:
+def free_run(
+    reservoir: Reservoir,
+    readout: Matrix,
+    u: Signal,
+    y: Signal,
+    washout: int,
+    padding: int = 0,
+    limits: Limits | None = None,
+) -> Signal:
     """Outputs at k = washout .. K-1 with the model's own outputs fed back; before that, the measured `y` are.
 
-    Only the first `washout` rows of `y` are used (and its first row for the time before the start).
+    With limits, each output is clipped to them, and fed back as it then is. Only the first `washout` rows of `y` are
+    used (and its first row for the time before the start).
     """
     hyper = reservoir.hyper
     fed = np.zeros((len(u), readout.shape[0]))
@@ -87,13 +114,24 @@ def free_run(reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washou
     with np.errstate(over="ignore", invalid="ignore"):
         for k, drive in enumerate(_drives(reservoir, u)):
             if k >= washout:
-                fed[k] = readout @ features(hyper, x[None], u, fed, np.array([k]), y[0])[0]
+                fed[k] = _clipped(readout @ features(hyper, x[None], u, fed, np.array([k]), y[0])[0], limits)
             x = reservoir.step(x, drive, fed[k])
     return fed[washout:]
 
 
+def _clipped(y: Vector, limits: Limits | None) -> Vector:
+    return y if limits is None else limits.clip(y)
+
+
 def predictions(
-    reservoir: Reservoir, readout: Matrix, u: Signal, y: Signal, washout: int, horizon: int, padding: int = 0
+    reservoir: Reservoir,
+    readout: Matrix,
+    u: Signal,
+    y: Signal,
+    washout: int,
+    horizon: int,
+    padding: int = 0,
+    limits: Limits | None = None,
 ) -> Signal:
     """Outputs at k = washout .. K-1, each predicted from the measured outputs up to k - horizon."""
     result = np.empty((len(u) - washout, y.shape[1]))
@@ -106,7 +144,8 @@ def predictions(
                 measured = reservoir.step(measured, reservoir.drive(u[k]), y[k])
             reached, x = first, measured  # the state with measured outputs up to here, from which this run branches off
             for k in range(first, end + 1):
-                fed[k] = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
+                value = readout @ features(reservoir.hyper, x[None], u, fed, np.array([k]), y[0])[0]
+                fed[k] = _clipped(value, limits)
                 x = reservoir.step(x, reservoir.drive(u[k]), fed[k])
             result[end - washout] = fed[end]
             fed[first : end + 1] = y[first : end + 1]  # the next sample is predicted from measured outputs again

@@ -1,9 +1,13 @@
-"""ReservoirLaw: the distribution that networks are drawn from, and how each draw is trained."""
+"""ReservoirLaw: the distribution that networks are drawn from, and how each draw is trained.
+
+`NetworkLaw` is what all laws of networks have in common; `network.mixed` has one that draws several kinds.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -14,15 +18,44 @@ from echobound.draws import unit, words
 from echobound.errors import InputError
 from echobound.network import distribution
 from echobound.network.distribution import Choice, Distribution, LogUniform, Uniform, Value, extremes, value_at
-from echobound.network.reservoir import HYPER, Hyperparameters, readout_columns
+from echobound.network.reservoir import HYPER, Hyperparameters, ReservoirDraw, readout_columns
 from echobound.network.training import LeastSquares, Trainer, get_trainer
 
 LONG = 20_000
 """Records of so many samples are long: they can spare a part for validation, and support larger networks."""
 
 
+class NetworkLaw(ABC):
+    """What every law of networks has: its name, and how a draw is made, trained and clipped."""
+
+    name: str
+    training: Trainer
+    padding: int  # steps for which the first sample of a segment is held before it
+    clip: bool  # whether outputs are clipped to the limits of the training data before they are fed back
+
+    @abstractmethod
+    def draw_at(self, inputs: int, outputs: int, seed: int, stream: int, family: int, index: int) -> Any:
+        """Draw number `index`: a `ReservoirDraw`, or what takes its place."""
+
+    def component(self, key: Words) -> NetworkLaw:
+        """The law that decides about the draw of this key; a law that draws one kind only is its own."""
+        return self
+
+    @abstractmethod
+    def draw(self, key: Words) -> Any:
+        """The hyper-parameters of one draw, among them its `order` and `scaling`."""
+
+    @abstractmethod
+    def most_columns(self, inputs: int, outputs: int) -> int:
+        """Largest number of readout columns that a draw can have."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReservoirLaw:
+class ReservoirLaw(NetworkLaw):
     """The distribution from which networks are drawn. The defaults give the paper's model.
 
     Each of the fields up to `scaling` is a constant or a distribution (`Uniform`, `LogUniform`, `Choice`); the
@@ -55,6 +88,9 @@ class ReservoirLaw:
         Steps for which the first sample of a segment is held before it, so that the state does not start from zero.
     training
         How a draw is trained: a `Trainer`, or the name of one. Least squares with a ridge of 1e-8 is the paper's.
+    clip
+        Whether each output is clipped before it is fed back, to the range of the training data and a margin (see
+        `network.limits`): then every free run is bounded. The paper's law does not clip.
     name
         What certificates call the law.
 
@@ -82,6 +118,7 @@ class ReservoirLaw:
     pattern: Literal["diagonals", "random"] = "diagonals"
     padding: int = 0
     training: Trainer = LeastSquares()  # noqa: RUF009 (it is immutable)
+    clip: bool = False
     name: str = "custom"
 
     def __post_init__(self) -> None:
@@ -108,8 +145,14 @@ class ReservoirLaw:
                 raise InputError(f"scaling must be one of {', '.join(SCALINGS)}, got {value!r}")
         if self.pattern not in ("diagonals", "random"):
             raise InputError(f"pattern must be 'diagonals' or 'random', got {self.pattern!r}")
+        if not isinstance(self.clip, bool):
+            raise InputError(f"clip must be true or false, got {self.clip!r}")
         if self.nonzeros < 1 or self.padding < 0:
             raise InputError(f"nonzeros must be >= 1 and padding >= 0, got {self.nonzeros} and {self.padding}")
+
+    def draw_at(self, inputs: int, outputs: int, seed: int, stream: int, family: int, index: int) -> ReservoirDraw:
+        """Draw number `index`, its parts made when they are needed."""
+        return ReservoirDraw(self, inputs, outputs, seed, stream, family, index)
 
     def draw(self, key: Words) -> Hyperparameters:
         """Draw the hyper-parameters of one network.
@@ -139,13 +182,15 @@ class ReservoirLaw:
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not self.clip:
+            del values["clip"]  # laws without it are written, and named by their digest, as before there was one
         return {name: v.to_dict() if isinstance(v, Trainer) else distribution.to_json(v) for name, v in values.items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ReservoirLaw:
         """Inverse of `to_dict`; unknown or missing fields are refused."""
         known = {field.name for field in fields(cls)}
-        if set(content) != known:
+        if set(content) | {"clip"} != known:
             raise InputError(f"a law has the fields {', '.join(sorted(known))}, got {', '.join(sorted(content))}")
         values: dict[str, Any] = {name: distribution.from_json(v) for name, v in content.items() if name != "training"}
         return cls(**values, training=Trainer.from_dict(content["training"]))
@@ -211,6 +256,7 @@ def broad(order: Value | None = None, samples: int = 0) -> ReservoirLaw:
         training_noise=Choice((0.0, LogUniform(1e-4, 0.1))),
         scaling=Choice(("standard", "minmax")),
         padding=100,
+        clip=True,
         training=LeastSquares((*((1e-12, 1e-11) if long else ()), 1e-10, 1e-8, 1e-6, 1e-4)),
         name="broad",
     )

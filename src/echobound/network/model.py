@@ -19,6 +19,7 @@ from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
+from echobound.network.limits import Limits
 from echobound.network.reservoir import Hyperparameters, Reservoir
 from echobound.network.stability import Stability, stability
 
@@ -59,6 +60,8 @@ class EchoStateNetwork:
         Mean output of the training data, from which a simulation without measured outputs starts.
     origin
         Law, seed, stream, family, index and ridge, from which the network can be drawn and trained again.
+    limits
+        To what range each output is clipped before it is fed back, in scaled units; None if it is not.
     late_readout
         Whether the readout of sample k uses the state that u(k) has already entered, as in reservoirpy; ours uses the
         one before.
@@ -90,6 +93,7 @@ class EchoStateNetwork:
     training_mean: Vector
     origin: Mapping[str, Any] = field(default_factory=dict)
     late_readout: bool = False
+    limits: Limits | None = None
 
     @property
     def order(self) -> int:
@@ -100,6 +104,16 @@ class EchoStateNetwork:
     def stability(self) -> Stability:
         """Whether ||W_x|| < 1, by an exact singular value decomposition, and what follows."""
         return stability(self.reservoir)
+
+    @property
+    def bound(self) -> Signal | None:
+        """The lowest and highest value of each output, ``(output, 2)``, in any free run; None if there is no bound.
+
+        In floating point, too: the way back from scaled units is monotone.
+        """
+        if self.limits is None:
+            return None
+        return np.stack([self.scaling.outputs_back(end) for end in (self.limits.low, self.limits.high)], axis=1)
 
     def simulate(
         self,
@@ -143,7 +157,8 @@ class EchoStateNetwork:
         # Without measured outputs there is no washout in which the state converges: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
         signals = self._scaled(u, self._outputs(initial))
-        scaled = dynamics.free_run(self.reservoir, self.readout, *signals, washout + self.late_readout, padding)
+        late = washout + self.late_readout
+        scaled = dynamics.free_run(self.reservoir, self.readout, *signals, late, padding, self.limits)
         return Simulation(self.scaling.outputs_back(scaled), washout, start)
 
     def predict(
@@ -156,7 +171,8 @@ class EchoStateNetwork:
         require_longer_than_washout(record, washout, "predicted")
         signals = self._scaled(self._inputs(record), self._outputs(record.y))
         late = washout + self.late_readout
-        scaled = dynamics.predictions(self.reservoir, self.readout, *signals, late, horizon, self.padding)
+        u, y = signals
+        scaled = dynamics.predictions(self.reservoir, self.readout, u, y, late, horizon, self.padding, self.limits)
         return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
 
     def _scaled(self, u: Signal, y: Signal) -> tuple[Signal, Signal]:
@@ -188,6 +204,8 @@ class EchoStateNetwork:
         }
         arrays = {name: getattr(self.reservoir, name) for name in ARRAYS}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.to_arrays().items()}
+        if self.limits is not None:
+            arrays |= {f"limits.{name}": array for name, array in vars(self.limits).items()}
         return header, arrays | {"readout": self.readout, "training_mean": self.training_mean}
 
     @property
@@ -213,7 +231,10 @@ class EchoStateNetwork:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         try:
             plain: dict[str, Any] = {k: tuple(header[k]) if isinstance(header[k], list) else header[k] for k in PLAIN}
-            scaled = {k.removeprefix("scaling."): v for k, v in arrays.items() if k.startswith("scaling.")}
+            scaled, limits = (
+                {k.removeprefix(part): v for k, v in arrays.items() if k.startswith(part)}
+                for part in ("scaling.", "limits.")
+            )
             model = cls(
                 **plain,
                 reservoir=Reservoir(Hyperparameters(**header["hyper"]), **{name: arrays[name] for name in ARRAYS}),
@@ -222,6 +243,7 @@ class EchoStateNetwork:
                 training_mean=arrays["training_mean"],
                 origin=header["origin"],
                 late_readout=bool(header.get("late_readout", False)),
+                limits=Limits(**limits) if limits else None,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(path, "header", f"not a complete model, {error}") from None
@@ -238,6 +260,9 @@ class EchoStateNetwork:
                 raise DamagedFile(path, f"array {name}", f"shape {shape} was expected")
         if self.readout.shape != (outputs, self.reservoir.hyper.columns(inputs, outputs)):
             raise DamagedFile(path, "array readout", f"shape {self.readout.shape} does not fit the network")
+        for name, array in vars(self.limits).items() if self.limits is not None else ():
+            if array.shape != (outputs,) or not np.isfinite(array).all():
+                raise DamagedFile(path, f"array limits.{name}", "one finite number for each output was expected")
         if self.reservoir.columns.min() < 0 or self.reservoir.columns.max() >= n:
             raise DamagedFile(path, "array columns", "a column outside the matrix")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from echobound.arrays import Columns, Matrix, Signal, Vector, Words
 from echobound.draws import draw_key, unit, words
+from echobound.network.limits import Limits
 from echobound.network.spectral_norm import spectral_norm
 
 if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
 
 # Regions of a draw's words (see echobound.draws), one for each thing that is drawn. They are part of contract 1:
 # another numbering would give other networks.
-HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE = range(8)
+HYPER, COLUMNS, VALUES, INPUT, FEEDBACK, BIAS, LEAK, NOISE, KIND, TRAINING = range(10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,8 @@ class ReservoirDraw:
     stream: int = 0
     family: int = 0
     index: int = 0
+    limits: Limits | None = None  # of the fold that it is trained on, in scaled units; None if nothing is clipped
+    changed: Reservoir | None = None  # by training; None if it is still the one that was drawn
 
     @cached_property
     def key(self) -> Words:
@@ -131,6 +134,8 @@ class ReservoirDraw:
     @cached_property
     def reservoir(self) -> Reservoir:
         """Its state equation."""
+        if self.changed is not None:
+            return self.changed
         key, hyper, n = self.key, self.hyper, self.hyper.order
         slots = min(self.law.nonzeros, n)
         columns = _columns(self.law, key, n, slots)
@@ -143,8 +148,13 @@ class ReservoirDraw:
 
     def with_reservoir(self, reservoir: Reservoir) -> ReservoirDraw:
         """The same draw with another state equation, for a trainer that changes it."""
-        other = replace(self)
-        other.__dict__["reservoir"] = reservoir  # where `cached_property` keeps what it has computed
+        return replace(self, changed=reservoir)
+
+    def within(self, limits: Limits | None) -> ReservoirDraw:
+        """The same draw with the limits of the data that it is trained on."""
+        other = replace(self, limits=limits)
+        # What was computed is kept: the weights do not depend on the data.
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "limits"})
         return other
 
     def fed_back(self, outputs: Sequence[Signal], deviation: Vector) -> list[Signal]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable
 from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
+from echobound.network.mixed import NETWORK_LAWS, network_law_from_dict
 from echobound.scores import Score, get_score
 
 
@@ -83,8 +84,8 @@ def law_from_json(content: Mapping[str, Any]) -> Law:
     True
     """
     kind = content.get("kind")
-    if kind is None:
-        return ReservoirLaw.from_dict(content)
+    if kind in NETWORK_LAWS:
+        return network_law_from_dict(content)
     if kind == "estimator":
         return DescribedLaw(content)
     if kind not in _KINDS:

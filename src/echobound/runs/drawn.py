@@ -10,7 +10,7 @@ from echobound.errors import InputError, RunError
 from echobound.files import jsonable
 from echobound.kernels import Kernel, get_kernel
 from echobound.kernels.problem import Problem
-from echobound.network import ReservoirLaw
+from echobound.network import NetworkLaw
 from echobound.plan import SettledPlan
 
 
@@ -33,7 +33,7 @@ def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Ker
     records, problem, found = (*experiments.training, *experiments.validation), None, list[Candidates]()
     for family in plan.families:
         law = family.law
-        if isinstance(law, ReservoirLaw):
+        if isinstance(law, NetworkLaw):
             if problem is None:
                 problem = Problem(records, plan.folds, law, plan.measures, seed=plan.seed, horizon=plan.horizon)
             found.append(Networks(code, problem.of_family(family.number, law)))

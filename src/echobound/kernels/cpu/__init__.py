@@ -6,13 +6,15 @@ The arithmetic is that of the reference kernel. Compiled code holds no lock, so 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from echobound.arrays import Rows
-from echobound.kernels.base import Trial, TrialKernel
+from echobound.kernels.base import Run, Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu.cache import cached_beside_sources
 from echobound.kernels.problem import Problem
 from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import PlainTools, Tools
 
 with cached_beside_sources():  # Numba looks where to keep its code when a function is defined
     from echobound.kernels.cpu.tools import CompiledTools
@@ -35,6 +37,11 @@ class CPUKernel(TrialKernel):
         with one_blas_thread():
             return super().trial(problem, index)
 
-    def tools(self, draw: ReservoirDraw) -> CompiledTools:
-        """Those in compiled code."""
-        return CompiledTools(draw)
+    def runs(self, problem: Problem, indices: Iterable[int]) -> list[Run]:
+        """What the given draws are scored by."""
+        with one_blas_thread():
+            return super().runs(problem, indices)
+
+    def tools(self, draw: Any) -> Tools:
+        """Those in compiled code; a draw that is no reservoir brings what it needs itself."""
+        return CompiledTools(draw) if isinstance(draw, ReservoirDraw) else PlainTools()

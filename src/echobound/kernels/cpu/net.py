@@ -7,9 +7,10 @@ import numpy as np
 from echobound.arrays import Array, Columns, Matrix, Vector
 from echobound.kernels.cpu.bidiagonal import spectral_norm
 from echobound.kernels.cpu.philox import floyd, symmetric, units
-from echobound.kernels.cpu.stages import ReadoutInputs
+from echobound.kernels.cpu.stages import Clip, ReadoutInputs
 from echobound.kernels.cpu.step import Net
 from echobound.network import reservoir as regions
+from echobound.network.limits import Limits
 from echobound.network.reservoir import Hyperparameters, Reservoir, ReservoirDraw, leak_rates
 
 
@@ -51,6 +52,13 @@ def _net(values: Matrix, columns: Columns, W_u: Matrix, W_y: Matrix, bias: Vecto
 def readout_inputs_of(hyper: Hyperparameters) -> ReadoutInputs:
     """What the readout of such a network is applied to besides the state."""
     return ReadoutInputs(hyper.input_delays, hyper.present_input, hyper.output_delays, hyper.constant)
+
+
+def clip_of(limits: Limits | None, outputs: int) -> Clip:
+    """The limits of each output, and whether there are any."""
+    if limits is None:
+        return Clip(False, np.zeros(outputs), np.zeros(outputs))
+    return Clip(True, contiguous(limits.low), contiguous(limits.high))
 
 
 def contiguous(array: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, uint64
 
+from echobound.arrays import Vector
 from echobound.kernels.cpu.fortran import cholesky, gram_update, triangle_solve
 from echobound.kernels.cpu.step import OPTIONS, advance, bare, bare_net, rest, row_dot
 
@@ -18,6 +19,14 @@ class ReadoutInputs(NamedTuple):
     present_input: bool
     output_delays: int
     constant: bool
+
+
+class Clip(NamedTuple):
+    """To what range outputs are clipped; `any` is False if they are not."""
+
+    any: bool
+    low: Vector
+    high: Vector
 
 
 @njit(**OPTIONS, inline="always")
@@ -94,8 +103,8 @@ def ridge_readout(total, factor, ridge, weights, blas):
 
 
 @njit(**OPTIONS, inline="always")
-def output(net, readout_inputs, readouts, r, u, fed, y, k, tail):
-    """fed(k) = W_out phi(k) for readout number r; return whether it is finite. y(0) stands for outputs before."""
+def output(net, readout_inputs, readouts, r, u, fed, y, k, clip, tail):
+    """fed(k) = W_out phi(k), clipped, for readout r; return whether it is finite. y(0) stands for outputs before."""
     n = net.bias.size
     fill_tail(readout_inputs, u, fed, y, k, tail, 0, 0)
     finite = True
@@ -103,13 +112,15 @@ def output(net, readout_inputs, readouts, r, u, fed, y, k, tail):
         value = row_dot(readouts, r, o, net.x, n)
         for i in range(tail.shape[1]):
             value += readouts[r, o, n + i] * tail[0, i]
+        if clip.any:  # what is not a number is at the lower limit
+            value = clip.high[o] if value > clip.high[o] else (value if value >= clip.low[o] else clip.low[o])
         fed[k, o] = value
         finite = finite and np.isfinite(value)
     return finite
 
 
 @njit(**OPTIONS)
-def free_run(net, readout_inputs, readouts, u, y, washout, padding, out):
+def free_run(net, readout_inputs, readouts, u, y, washout, padding, clip, out):
     """Outputs at k >= washout for each readout, the model's own output fed back."""
     net, readouts, u, y = bare_net(net), bare(readouts), bare(u), bare(y)
     rest(net, u, y, padding)
@@ -123,14 +134,14 @@ def free_run(net, readout_inputs, readouts, u, y, washout, padding, out):
         net.x[:] = start
         fed[washout:] = np.nan
         for k in range(washout, u.shape[0]):
-            if not output(net, readout_inputs, readouts, r, u, fed, y, k, tail):
+            if not output(net, readout_inputs, readouts, r, u, fed, y, k, clip, tail):
                 break  # diverged: the rest stays NaN
             advance(net, u, fed, k)
         out[r] = history[washout:]
 
 
 @njit(**OPTIONS)
-def predict(net, readout_inputs, readouts, u, y, washout, horizon, padding, out):
+def predict(net, readout_inputs, readouts, u, y, washout, horizon, padding, clip, out):
     """Outputs at k >= washout for each readout, predicted from the measured outputs up to k - horizon."""
     tail = np.empty((1, readouts.shape[2] - net.bias.size))
     measured = net.x.copy()
@@ -145,7 +156,7 @@ def predict(net, readout_inputs, readouts, u, y, washout, horizon, padding, out)
                 reached += 1
             measured[:] = net.x  # from here each prediction branches off
             for k in range(first, end + 1):
-                output(net, readout_inputs, readouts, r, u, fed, y, k, tail)
+                output(net, readout_inputs, readouts, r, u, fed, y, k, clip, tail)
                 if k < end:
                     advance(net, u, fed, k)
             out[r, end - washout] = fed[end]

@@ -45,7 +45,7 @@ class CompiledTools:
         self.draw, self.net = draw, drawn_net(draw)
 
     def _net(self, draw: ReservoirDraw) -> Net:
-        return self.net if draw is self.draw else net_of(draw.reservoir)
+        return self.net if draw.changed is None else net_of(draw.changed)
 
     def regression(self, draw: ReservoirDraw, data: TrainingData) -> tuple[Matrix, Matrix]:
         """As `PlainTools.regression`."""
@@ -100,7 +100,8 @@ class CompiledTools:
         self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
         """All readouts in one call, so that they share the washout; after a diverged run the rest is NaN."""
-        return run(self._net(draw), draw.hyper, np.stack(readouts), u, y, washout, draw.law.padding, horizon)
+        rest = (washout, draw.law.padding, horizon, draw.limits)
+        return run(self._net(draw), draw.hyper, np.stack(readouts), u, y, *rest)
 
 
 def _signals(segment: TrainingSegment) -> tuple[Signal, Signal, Signal]:

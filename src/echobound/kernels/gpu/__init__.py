@@ -25,6 +25,7 @@ from echobound.kernels.gpu.batch import (
     BatchResult,
     FoldOnCard,
     bytes_per_network,
+    law_of,
     layout_of,
     require_order,
     ridges_of,
@@ -106,8 +107,8 @@ class _Work:
     def __init__(self, problem: Problem, indices: NDArray[np.int64]) -> None:
         self.problem, self.ridges = problem, ridges_of(problem)
         self.keys = draw_keys(problem.seed, problem.stream, problem.family, indices.tolist())
-        self.hypers = problem.law.draw_all(self.keys)
-        diagonals = problem.law.pattern == "diagonals"
+        self.hypers = law_of(problem).draw_all(self.keys)
+        diagonals = law_of(problem).pattern == "diagonals"
         for order in {hyper.order for hyper in self.hypers}:
             require_order(order, problem.horizon, problem.outputs, diagonals)
         self.folds = _data.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))

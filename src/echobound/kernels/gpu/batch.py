@@ -17,6 +17,7 @@ from echobound.arrays import Mask, Matrix, Words
 from echobound.errors import InputError
 from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_bytes
 from echobound.kernels.problem import Problem, Segment
+from echobound.network.law import ReservoirLaw
 from echobound.network.reservoir import Hyperparameters, leak_rates
 from echobound.network.training import LeastSquares
 
@@ -48,9 +49,16 @@ def layout_of(order: int) -> Layout:
     return Layout(32 * math.ceil(order / units / 32), units)
 
 
+def law_of(problem: Problem) -> ReservoirLaw:
+    """The law of a problem whose draws are all of one kind."""
+    if not isinstance(problem.law, ReservoirLaw):
+        raise InputError(f"the GPU kernel draws reservoirs, not networks of the law {problem.law.name}")
+    return problem.law
+
+
 def ridges_of(problem: Problem) -> tuple[float, ...]:
     """The ridges of a law that is trained by least squares; the CUDA sources know no other training."""
-    training = problem.law.training
+    training = law_of(problem).training
     if type(training) is not LeastSquares:
         raise InputError(f"the GPU kernel trains by least squares only, not by {training.kind}: use --device cpu")
     return training.ridges
@@ -116,7 +124,7 @@ def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> 
     rows = max(min(ROWS, segment.counted) for fold in problem.folds for segment in fold.training)
     scored = sum(sum(segment.counted for segment in fold.scored) for fold in problem.folds)
     fed = max(sum(s.stop - s.start for s in fold.training) for fold in problem.folds) if hyper.training_noise else 0
-    arrays = hyper.order * (2 * problem.law.nonzeros + problem.inputs + problem.outputs + 4)
+    arrays = hyper.order * (2 * law_of(problem).nonzeros + problem.inputs + problem.outputs + 4)
     matrices = width**2 * (1 + ridges)
     readouts = len(problem.folds) * ridges * width * problem.outputs
     return 8 * (rows * width + matrices + arrays + readouts + (fed + ridges * scored) * problem.outputs)
@@ -169,7 +177,7 @@ class Batch:
         self.noisy = bool(real[5].any())
         self.scales = cp.asarray(real)
         room = 512 if self.layout.threads > 256 else 256 if self.layout.threads > 128 else 128
-        law, units = problem.law, self.layout.units
+        law, units = law_of(problem), self.layout.units
         drawn = {"NU": nu, "NY": ny, "SLOTS": law.nonzeros, "DIAGONALS": int(law.pattern == "diagonals")}
         resident = max(1, RESIDENT.get(units if nu + ny <= 3 else 2, 512) // room)
         spread = {"UNITS": units, "THREADS": room, "RESIDENT": resident}
@@ -197,7 +205,7 @@ class Batch:
         )
 
     def _draw(self) -> None:
-        cp, law, n = cupy(), self.problem.law, self.stride
+        cp, law, n = cupy(), law_of(self.problem), self.stride
         count, slots, diagonals = self.count, law.nonzeros, law.pattern == "diagonals"
         values = cp.empty((count, slots, n))
         columns = cp.empty((count, slots) if diagonals else (count, slots, n), dtype=np.int32)
@@ -276,7 +284,7 @@ class Batch:
 
     @property
     def _state_size(self) -> int:
-        doubled = self.problem.law.pattern == "diagonals" and self.layout.units <= 4
+        doubled = law_of(self.problem).pattern == "diagonals" and self.layout.units <= 4
         return self.stride * (2 if doubled else 1)
 
     def _gram(self, phi: Any, size: int, rows: int, grams: Any, add: bool) -> None:

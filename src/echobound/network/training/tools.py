@@ -44,7 +44,10 @@ class Tools(Protocol):
     def simulate(
         self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
-        """Scaled outputs ``(readout, time, output)`` after the washout: free runs, or predictions of a horizon."""
+        """Scaled outputs ``(readout, time, output)`` after the washout: free runs, or predictions of a horizon.
+
+        They are clipped to ``draw.limits``.
+        """
 
 
 class PlainTools:
@@ -79,7 +82,7 @@ class PlainTools:
         self, draw: ReservoirDraw, readouts: Sequence[Matrix], u: Signal, y: Signal, washout: int, horizon: int | None
     ) -> Array:
         """One readout after the other."""
-        reservoir, padding = draw.reservoir, draw.law.padding
+        reservoir, rest = draw.reservoir, (draw.law.padding, draw.limits)
         if horizon is None:
-            return np.array([dynamics.free_run(reservoir, one, u, y, washout, padding) for one in readouts])
-        return np.array([dynamics.predictions(reservoir, one, u, y, washout, horizon, padding) for one in readouts])
+            return np.array([dynamics.free_run(reservoir, one, u, y, washout, *rest) for one in readouts])
+        return np.array([dynamics.predictions(reservoir, one, u, y, washout, horizon, *rest) for one in readouts])

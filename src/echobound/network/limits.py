@@ -1,0 +1,76 @@
+"""Limits: between what values the output of a model stays, whatever its inputs are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from echobound.arrays import Array, Signal, Vector
+
+MARGIN = 0.25  # of the range: test data leave the range of the training data by as much in several public sets
+STICKING = 0.01  # share of samples at an extreme from which on it is taken for the end of the sensor's range
+FEWEST = 5  # samples: in a short record, 1 % may be the one sample that is the largest
+WITHIN = 1e-6  # of the range: nearer to the extreme counts as being at it
+HELD = 0.05  # share of a record: a model that is at its limits for longer, beyond what the data were, does not follow
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The range to which each output is clipped before it is fed back, in the units of the state equation.
+
+    Examples
+    --------
+    >>> saturated = np.minimum(np.arange(100.0), 80.0)[:, None]
+    >>> limits = Limits.of([saturated])
+    >>> limits.low.tolist(), limits.high.tolist()
+    ([-20.0], [80.0])
+    >>> limits.clip(np.array([[-50.0], [3.0], [np.nan], [np.inf]])).tolist()
+    [[-20.0], [3.0], [-20.0], [80.0]]
+    """
+
+    low: Vector
+    high: Vector
+    share: Vector  # of the training samples that are at a limit themselves, for each output
+
+    @classmethod
+    def of(cls, outputs: Sequence[Signal]) -> Limits:
+        """The range of the training outputs, widened by a quarter on each side.
+
+        It is not widened where at least 1 % of the samples are at the extreme: there the sensor saturates.
+        """
+        y = np.concatenate(list(outputs))
+        low, high = y.min(axis=0), y.max(axis=0)
+        span = high - low
+        # An output that never moved may do so later: it gets the range of its own size.
+        span = np.where(span > 0, span, np.maximum(np.abs(high), 1.0))
+        at_low, at_high = (y <= low + WITHIN * span).mean(axis=0), (y >= high - WITHIN * span).mean(axis=0)
+        enough = max(STICKING, FEWEST / len(y))
+        sticks_low, sticks_high = ((share >= enough) & (high > low) for share in (at_low, at_high))
+        share = np.where(sticks_low, at_low, 0.0) + np.where(sticks_high, at_high, 0.0)
+        return cls(
+            low=np.where(sticks_low, low, low - MARGIN * span),
+            high=np.where(sticks_high, high, high + MARGIN * span),
+            share=share,
+        )
+
+    def clip(self, y: Array) -> Array:
+        """The outputs within the limits. What is not a number is at the lower one, as in compiled code."""
+        return np.where(y > self.high, self.high, np.where(y >= self.low, y, self.low))
+
+    def held(self, y: Signal) -> Vector:
+        """Share of the samples at which each output is at a limit.
+
+        Examples
+        --------
+        >>> Limits.of([np.array([[0.0], [1.0], [2.0], [4.0]])]).held(np.array([[5.0], [2.0]])).tolist()
+        [0.5]
+        """
+        # A little within, since limits and outputs may come from different scalings.
+        near = 1e-9 * (self.high - self.low)
+        return np.asarray(((y <= self.low + near) | (y >= self.high - near)).mean(axis=0))
+
+    def holds(self, y: Signal) -> bool:
+        """Whether an output is at its limits in more than 5 % of the samples, beyond what the training data were."""
+        return bool((self.held(y) > HELD + self.share).any())

@@ -1,0 +1,132 @@
+"""MixedLaw: a law that draws several kinds of networks, each draw choosing its kind by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from echobound.arrays import Words
+from echobound.draws import draw_key, unit, words
+from echobound.errors import InputError
+from echobound.network.law import NetworkLaw, ReservoirLaw
+from echobound.network.reservoir import KIND
+from echobound.network.training import Trainer
+
+
+@dataclass(frozen=True)
+class MixedLaw(NetworkLaw):
+    """Networks of several kinds: each draw first chooses one of the laws, with its own word, and is then drawn from it.
+
+    The words that choose are used for nothing else. Given its kind, a draw is one of that law alone, with the same
+    seed, stream, family and index.
+
+    Parameters
+    ----------
+    laws, weights
+        The kinds and how often each is drawn; equally often if no weights are given.
+    name
+        What certificates call the law.
+
+    Examples
+    --------
+    >>> from echobound.network import paper
+    >>> law = MixedLaw((paper(10), paper(20)), (3, 1))
+    >>> orders = [law.draw(draw_key(0, 0, 0, index)).order for index in range(400)]
+    >>> 250 < orders.count(10) < 350
+    True
+    >>> MixedLaw.from_dict(law.to_dict()) == law
+    True
+    """
+
+    kind: ClassVar[str] = "mixed"
+
+    laws: tuple[NetworkLaw, ...]
+    weights: tuple[float, ...] = ()
+    name: str = "mixed"
+
+    def __post_init__(self) -> None:
+        weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.laws)
+        if not self.laws or len(weights) != len(self.laws) or not all(0 < w < float("inf") for w in weights):
+            raise InputError(
+                f"a mixed law needs one or more laws, each with a positive weight, got {len(self.laws)} laws and the"
+                f" weights {list(weights)}"
+            )
+        if any(isinstance(law, MixedLaw) for law in self.laws):
+            raise InputError("a mixed law is made of laws that draw one kind each: give their parts instead")
+        object.__setattr__(self, "laws", tuple(self.laws))
+        object.__setattr__(self, "weights", weights)
+
+    def component(self, key: Words) -> NetworkLaw:
+        """The kind that the draw of this key is of."""
+        level = float(unit(words(key, KIND, 1))[0]) * sum(self.weights)
+        for law, weight in zip(self.laws, self.weights, strict=True):
+            if level < weight:
+                return law
+            level -= weight
+        return self.laws[-1]  # rounding may leave a rest behind all weights
+
+    def draw_at(self, inputs: int, outputs: int, seed: int, stream: int, family: int, index: int) -> Any:
+        """Draw number `index`, of its kind."""
+        law = self.component(draw_key(seed, stream, family, index))
+        return law.draw_at(inputs, outputs, seed, stream, family, index)
+
+    def draw(self, key: Words) -> Any:
+        """The hyper-parameters of one draw."""
+        return self.component(key).draw(key)
+
+    def most_columns(self, inputs: int, outputs: int) -> int:
+        """Largest number of readout columns that a draw can have."""
+        return max(law.most_columns(inputs, outputs) for law in self.laws)
+
+    @property
+    def training(self) -> Trainer:  # type: ignore[override]
+        """There is no training of the whole: each kind has its own."""
+        raise AttributeError("each kind of a mixed law has its own training: ask the law of a draw")
+
+    @property
+    def padding(self) -> int:  # type: ignore[override]
+        """The longest of its kinds."""
+        return max(law.padding for law in self.laws)
+
+    @property
+    def clip(self) -> bool:  # type: ignore[override]
+        """Whether all kinds are clipped."""
+        return all(law.clip for law in self.laws)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law as JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "laws": [law.to_dict() for law in self.laws],
+            "weights": list(self.weights),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> MixedLaw:
+        """Inverse of `to_dict`; unknown or missing fields are refused."""
+        if set(content) != {"kind", "name", "laws", "weights"}:
+            raise InputError(f"a mixed law has the fields kind, laws, name, weights, got {', '.join(sorted(content))}")
+        laws = tuple(network_law_from_dict(one) for one in content["laws"])
+        return cls(laws, tuple(content["weights"]), content["name"])
+
+
+def network_law_from_dict(content: Mapping[str, Any]) -> NetworkLaw:
+    """Read a law of networks of any kind.
+
+    Examples
+    --------
+    >>> from echobound.network import paper
+    >>> network_law_from_dict(paper(50).to_dict()) == paper(50)
+    True
+    """
+    kind = content.get("kind")
+    if kind not in NETWORK_LAWS:
+        raise InputError(f"unknown kind of law {kind!r}: known are {', '.join(str(k) for k in NETWORK_LAWS if k)}")
+    law: NetworkLaw = NETWORK_LAWS[kind].from_dict(content)
+    return law
+
+
+# A reservoir's law has no kind in its JSON: it was there before there were others.
+NETWORK_LAWS: dict[str | None, Any] = {None: ReservoirLaw, MixedLaw.kind: MixedLaw}
