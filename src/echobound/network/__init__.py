@@ -10,13 +10,14 @@ from echobound.network.mixed import MixedLaw, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
 from echobound.network.response import Model, respond
-from echobound.network.training import LeastSquares, Trained, Trainer, get_trainer, register_trainer
+from echobound.network.training import FreeRun, LeastSquares, Trained, Trainer, get_trainer, register_trainer
 
 __all__ = [
     "Adaptation",
     "Choice",
     "Committee",
     "EchoStateNetwork",
+    "FreeRun",
     "LeastSquares",
     "Limits",
     "LogUniform",

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from echobound.arrays import Array, Matrix, Signal
-from echobound.kernels.cpu import stages
+from echobound.arrays import Array, Matrix, Signal, Vector
+from echobound.kernels.cpu import derivatives, stages
 from echobound.kernels.cpu.fortran import ADDRESSES
 from echobound.kernels.cpu.net import contiguous, drawn_net, net_of, readout_inputs_of
 from echobound.kernels.cpu.simulation import run
 from echobound.kernels.cpu.step import Net, rest
+from echobound.network.derivatives import NormalEquations
 from echobound.network.readout import Readouts, minimum_norm
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import TrainingData, TrainingSegment
@@ -102,6 +103,13 @@ class CompiledTools:
         """All readouts in one call, so that they share the washout; after a diverged run the rest is NaN."""
         rest = (washout, draw.law.padding, horizon, draw.limits)
         return run(self._net(draw), draw.hyper, np.stack(readouts), u, y, *rest)
+
+    def normal_equations(
+        self, draw: ReservoirDraw, readout: Matrix, data: TrainingData, importance: Vector, whole: bool
+    ) -> NormalEquations:
+        """As `PlainTools.normal_equations`."""
+        rest = (importance, draw.law.padding, draw.limits, whole)
+        return derivatives.normal_equations(draw.reservoir, readout, [(s.u, s.y, s.washout) for s in data], *rest)
 
 
 def _signals(segment: TrainingSegment) -> tuple[Signal, Signal, Signal]:

@@ -8,8 +8,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from echobound.arrays import Array, Matrix, Signal
-from echobound.network import dynamics
+from echobound.arrays import Array, Matrix, Signal, Vector
+from echobound.network import derivatives, dynamics
+from echobound.network.derivatives import NormalEquations
 from echobound.network.readout import Readouts, least_squares
 from echobound.network.reservoir import ReservoirDraw
 
@@ -49,6 +50,14 @@ class Tools(Protocol):
         They are clipped to ``draw.limits``.
         """
 
+    def normal_equations(
+        self, draw: ReservoirDraw, readout: Matrix, data: TrainingData, importance: Vector, whole: bool
+    ) -> NormalEquations:
+        """Errors of the free run over the data, each output times its importance, and their Gauss-Newton equations.
+
+        They are over all weights, or without `whole` over the readout; see `network.derivatives`.
+        """
+
 
 class PlainTools:
     """The routines in plain NumPy.
@@ -86,3 +95,10 @@ class PlainTools:
         if horizon is None:
             return np.array([dynamics.free_run(reservoir, one, u, y, washout, *rest) for one in readouts])
         return np.array([dynamics.predictions(reservoir, one, u, y, washout, horizon, *rest) for one in readouts])
+
+    def normal_equations(
+        self, draw: ReservoirDraw, readout: Matrix, data: TrainingData, importance: Vector, whole: bool
+    ) -> NormalEquations:
+        """All derivatives of a segment at once."""
+        rest = (importance, draw.law.padding, draw.limits, whole)
+        return derivatives.normal_equations(draw.reservoir, readout, [(s.u, s.y, s.washout) for s in data], *rest)
