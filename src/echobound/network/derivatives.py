@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,8 @@ def with_weights(reservoir: Reservoir, readout: Matrix, theta: Vector) -> tuple[
     own = theta[len(theta) - readout.size :].reshape(readout.shape)
     if len(theta) == readout.size:
         return reservoir, own
-    arrays, at = {}, 0
+    arrays: dict[str, Any] = {}
+    at = 0
     for name in WEIGHTS:
         array = getattr(reservoir, name)
         arrays[name] = theta[at : at + array.size].reshape(array.shape)

@@ -21,7 +21,7 @@ CHUNK = 128  # rows of [J, e] in hand
 
 @njit(**OPTIONS, inline="always")
 def _combine(z, target, sources, weights, used, count):
-    """z[target] = sum of weights[i] z[sources[i]], four at a time: a row in hand is then loaded and stored less often."""
+    """z[target] = sum of weights[i] z[sources[i]], four at a time, to load and store a row less often."""
     out, size = uint64(target), uint64(count)
     for p in range(size):
         z[out, p] = 0.0
@@ -40,7 +40,7 @@ def _combine(z, target, sources, weights, used, count):
 
 
 @njit(**OPTIONS)
-def _accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, chunk, total, blas):
+def _accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, z, chunk, total, blas):
     """total += [J, e]'[J, e] over one segment; see `network.derivatives` for the recursion.
 
     The rows of z are S(k), S(k+1), which change places, and a ring of F(k), F(k-1) .. F(k-m).
@@ -52,8 +52,8 @@ def _accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whol
     count, delays = chunk.shape[1] - 1, readout_inputs.output_delays
     first, ring = count - outputs * width, 2 * n  # where the readout is in theta, and where F is in z
     at_y = n + (readout_inputs.input_delays + (1 if readout_inputs.present_input else 0)) * inputs
-    held = np.zeros((2 * n + (delays + 1) * outputs, count))
-    z = bare(held)
+    z = bare(z)
+    z[:] = 0.0
     x, ahead = np.zeros(n), np.zeros(n)
     most = n + slots + (delays + 1) * outputs
     sources, weights = np.zeros(most, np.int64), np.zeros(most)
@@ -152,13 +152,14 @@ def normal_equations(
     """As `network.derivatives.normal_equations`."""
     count = weights_of(reservoir, readout, whole).size
     chunk, total = np.empty((CHUNK, count + 1)), np.zeros((count + 1, count + 1))
+    z = np.empty((2 * reservoir.order + (reservoir.hyper.output_delays + 1) * len(readout), count))
     blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
     columns = np.ascontiguousarray(reservoir.columns, dtype=np.int64)
     values, W_u, W_y, bias, leak = (
         contiguous(getattr(reservoir, name)) for name in ("values", "W_u", "W_y", "bias", "leak")
     )
     net, readout_inputs = (values, columns, W_u, W_y, bias, leak), readout_inputs_of(reservoir.hyper)
-    rest = (padding, clip_of(limits, len(readout)), whole, contiguous(importance), chunk, total, blas)
+    rest = (padding, clip_of(limits, len(readout)), whole, contiguous(importance), z, chunk, total, blas)
     for u, y, washout in segments:
         _accumulate(net, readout_inputs, contiguous(readout), contiguous(u), contiguous(y), washout, *rest)
     total = np.tril(total) + np.tril(total, -1).T  # Fortran's upper triangle is the lower one here
