@@ -24,7 +24,7 @@ from echobound.network.training.tools import Tools, TrainingData, TrainingSegmen
 
 REJECTIONS = 6  # steps in a row that do not help: then the run is as good as it gets
 FLAT = 1e-4  # relative: a step that gains less is the last one
-PIECE = 1000  # samples of a piece, or more: long enough for slow errors to show
+PIECE = 500  # samples of a piece, about: long enough for slow errors to show
 
 
 @register_trainer
@@ -129,7 +129,7 @@ def _start(draw: ReservoirDraw, data: TrainingData, tools: Tools, ridge: float, 
 
 
 def pieces(data: TrainingData, most: int) -> TrainingData:
-    """At most so many samples that count, in pieces of at least `PIECE`, evenly over the segments.
+    """At most so many samples that count, in pieces of about `PIECE`, two or more of each segment.
 
     Each piece has a washout of its own. The same data come back if they are few enough.
 
@@ -138,7 +138,7 @@ def pieces(data: TrainingData, most: int) -> TrainingData:
     >>> signal = np.zeros((10_000, 1))
     >>> data = [TrainingSegment(signal, signal, signal, washout=50)]
     >>> [len(piece.u) for piece in pieces(data, 2000)], pieces(data, 10_000) is data
-    ([1050, 1050], True)
+    ([550, 550, 550, 550], True)
     """
     total = sum(len(segment.u) - segment.washout for segment in data)
     if total <= most:
@@ -146,7 +146,7 @@ def pieces(data: TrainingData, most: int) -> TrainingData:
     found = []
     for segment in data:
         counted = len(segment.u) - segment.washout
-        number = max(1, round(most * counted / total / PIECE))
+        number = max(2, round(most * counted / total / PIECE))
         length = min(counted, most * counted // total // number) + segment.washout
         for start in np.linspace(0, len(segment.u) - length, number).astype(int).tolist():
             part = slice(start, start + length)
