@@ -84,7 +84,8 @@ def test_a_part_that_misleads_is_not_followed():
 
 def test_it_is_a_trainer_of_the_papers_law_by_name(ph_records):
     law = ReservoirLaw(order=10, training="free run")
-    assert law.training == FreeRun() and ReservoirLaw.from_dict(law.to_dict()) == law
+    assert law.training == FreeRun()
+    assert ReservoirLaw.from_dict(law.to_dict()) == law
     least, free = (
         get_kernel("cpu").evaluate(hold_out(*ph_records, law=one, scores=SCORES, washout=60), range(12))["scores"]
         for one in (paper(10), law)
@@ -136,7 +137,8 @@ def test_pieces_are_few_samples_from_all_over(length, most):
     data = [TrainingSegment(u, u, u, 50), TrainingSegment(u[: length // 2], u, u, 50)]
     found = pieces(data, most)
     assert most / 2 <= sum(len(piece.u) - piece.washout for piece in found) <= most
-    assert found[0].u[0, 0] == 0 and max(piece.u[-1, 0] for piece in found) == length - 1
+    assert found[0].u[0, 0] == 0
+    assert max(piece.u[-1, 0] for piece in found) == length - 1
     assert pieces(data, 3 * length) is data
 
 
