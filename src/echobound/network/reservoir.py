@@ -81,6 +81,10 @@ class Reservoir:
         """Number of states."""
         return self.hyper.order
 
+    def readout_columns(self, outputs: int) -> int:
+        """Columns that a readout of this reservoir has."""
+        return self.hyper.columns(self.W_u.shape[1], outputs)
+
     @cached_property
     def W_x(self) -> Matrix:  # noqa: N802 (the paper's name)
         """The state matrix, dense."""

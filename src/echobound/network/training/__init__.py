@@ -2,6 +2,7 @@
 
 from echobound.network.training.base import Trained, Trainer, get_trainer, register_trainer
 from echobound.network.training.least_squares import LeastSquares
+from echobound.network.training.projection import VariableProjection
 from echobound.network.training.tools import PlainTools, Tools, TrainingData, TrainingSegment
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Trainer",
     "TrainingData",
     "TrainingSegment",
+    "VariableProjection",
     "get_trainer",
     "register_trainer",
 ]
