@@ -14,7 +14,7 @@ from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
 from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.identify import Identification
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.plan import Plan
 from echobound.plants import ph_experiment
 
@@ -108,7 +108,7 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
-        "stability": result.model.stability.to_dict() if isinstance(result.model, EchoStateNetwork) else None,
+        "stability": result.model.stability.to_dict() if isinstance(result.model, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),
         "generalisation": None if second is None else second.to_dict(),

@@ -95,18 +95,18 @@ class CascadeLaw(NetworkLaw):
 
     kind: ClassVar[str] = "cascade"
 
-    units: Value = Uniform(3.5, 10.5)
-    sections: Value = Uniform(0.5, 3.5)
+    # Distributions and trainers are immutable, whatever RUF009 fears. Units and sections are rounded.
+    units: Value = Uniform(3.5, 10.5)  # noqa: RUF009
+    sections: Value = Uniform(0.5, 3.5)  # noqa: RUF009
     slowest: Value = 0.98
-    spread: Value = Uniform(0.5, 2.0)
-    gain: Value = LogUniform(0.3, 1.5)
-    wander: Value = Uniform(0.0, 1.0)
-    ridge: Value = LogUniform(1e-9, 1e-6)
+    spread: Value = Uniform(0.5, 2.0)  # noqa: RUF009
+    gain: Value = LogUniform(0.3, 1.5)  # noqa: RUF009
+    wander: Value = Uniform(0.0, 1.0)  # noqa: RUF009
+    ridge: Value = LogUniform(1e-9, 1e-6)  # noqa: RUF009
     scaling: Value = "standard"
-    training: Trainer = VariableProjection()  # noqa: RUF009 (it is immutable)
+    training: Trainer = VariableProjection()  # noqa: RUF009
     clip: bool = True
     name: str = "cascade"
-    padding: ClassVar[int] = 0  # filters start in the steady state of the first sample
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", get_trainer(self.training))
@@ -124,6 +124,11 @@ class CascadeLaw(NetworkLaw):
         if not isinstance(self.clip, bool):
             raise InputError(f"clip must be true or false, got {self.clip!r}")
 
+    @property
+    def padding(self) -> int:  # type: ignore[override]
+        """None: filters start in the steady state of the first sample."""
+        return 0
+
     def draw_at(self, inputs: int, outputs: int, seed: int, stream: int, family: int, index: int) -> CascadeDraw:
         """Draw number `index`."""
         return CascadeDraw(self, inputs, outputs, seed, stream, family, index)
@@ -133,7 +138,7 @@ class CascadeLaw(NetworkLaw):
         units = unit(words(key, HYPER, 4 * len(_DRAWN))).reshape(-1, 4).tolist()
         drawn = {name: value_at(getattr(self, name), own) for name, own in zip(_DRAWN, units, strict=True)}
         whole = {name: math.floor(float(drawn[name]) + 0.5) for name in ("units", "sections")}
-        numbers = {name: float(drawn[name]) for name in _DRAWN if name not in (*whole, "scaling")}
+        numbers: dict[str, Any] = {name: float(drawn[name]) for name in _DRAWN if name not in (*whole, "scaling")}
         return CascadeHyperparameters(**whole, **numbers, scaling=str(drawn["scaling"]))
 
     def most_columns(self, inputs: int, outputs: int) -> int:

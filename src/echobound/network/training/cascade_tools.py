@@ -107,6 +107,3 @@ def derivatives(cascade: Cascade, readout: Matrix, u: Signal) -> Array:
     front = behind[..., count + 1 :].sum(axis=2) + np.einsum("tpl,ol->otp", moved, linear)
     weights = behind[..., :count].reshape(len(readout), len(u), -1)
     return np.concatenate([weights, behind[..., count], front, np.array(back).transpose(2, 1, 0)], axis=2)
-
-
-

@@ -126,7 +126,9 @@ def _stretches(data: TrainingData, samples: int) -> list[Stretch]:
             start = (own - length) * piece // max(pieces - 1, 1)
             part = slice(start, start + one.washout + length)
             split = one.washout + max(length - int(HELD_OUT * length), 1)
-            found.append(Stretch(np.ascontiguousarray(one.u[part]), np.ascontiguousarray(one.y[part]), one.washout, split))
+            found.append(
+                Stretch(np.ascontiguousarray(one.u[part]), np.ascontiguousarray(one.y[part]), one.washout, split)
+            )
     return found
 
 
