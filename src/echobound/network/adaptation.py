@@ -22,6 +22,7 @@ from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 from echobound.network.dynamics import features
 from echobound.network.model import EchoStateNetwork
+from echobound.network.plant_model import PlantModel
 from echobound.network.recursive import RecursiveLeastSquares
 from echobound.network.training import LeastSquares
 
@@ -71,7 +72,7 @@ class Adaptation:
     """
 
     def __init__(
-        self, model: EchoStateNetwork, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
+        self, model: PlantModel, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
     ) -> None:
         if not isinstance(model, EchoStateNetwork):
             raise InputError(

@@ -58,7 +58,7 @@ class Cascade:
     @property
     def inputs(self) -> int:
         """Number of inputs."""
-        return self.weights.shape[1] // self.signals
+        return int(self.weights.shape[1]) // self.signals
 
     @property
     def order(self) -> int:
@@ -68,7 +68,7 @@ class Cascade:
     @property
     def columns(self) -> int:
         """What the readout is applied to: for each unit its filtered signals and itself, then z, then 1."""
-        return self.units * (2 * len(self.back) + 1) + self.weights.shape[1] + 1
+        return self.units * (2 * len(self.back) + 1) + int(self.weights.shape[1]) + 1
 
     def readout_columns(self, outputs: int) -> int:
         """Columns that a readout of this cascade has, however many outputs there are."""

@@ -119,7 +119,9 @@ class CascadeModel(PlantModel):
         for name in ARRAYS:
             if getattr(own, name).ndim != (1 if name == "bias" else 2):
                 raise DamagedFile(path, f"array {name}", "another number of axes was expected")
-        shapes = {name: (len(getattr(own, name.split("_")[0])), 2) for name in ARRAYS if name[0] in "fb"}
+        shapes: dict[str, tuple[int, ...]] = {
+            name: (len(getattr(own, name.split("_")[0])), 2) for name in ARRAYS if name[0] in "fb"
+        }
         shapes |= {"weights": (len(own.bias), inputs * own.signals), "bias": (len(own.bias),)}
         for name, shape in shapes.items():
             array = getattr(own, name)

@@ -108,7 +108,7 @@ def noise_of(clean: Vector, snr: float) -> float:
     """
     if math.isnan(snr):
         raise InputError("the signal-to-noise ratio must be a number of decibels, got nan")
-    return float(np.std(clean)) * 10.0 ** (-snr / 20.0)
+    return float(np.std(clean) * 10.0 ** (-snr / 20.0))
 
 
 def wiener_hammerstein_experiment(

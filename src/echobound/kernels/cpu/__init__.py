@@ -48,5 +48,6 @@ class CPUKernel(TrialKernel):
         """Those in compiled code; a draw of another kind brings what it needs itself."""
         if isinstance(draw, ReservoirDraw):
             return CompiledTools(draw)
-        tools: Tools = CompiledCascadeTools() if isinstance(draw, CascadeDraw) else draw.tools()
+        make: Any = CompiledCascadeTools if isinstance(draw, CascadeDraw) else draw.tools
+        tools: Tools = make()
         return tools

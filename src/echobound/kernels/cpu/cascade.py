@@ -6,6 +6,7 @@ The arithmetic is that of `network.training.cascade_tools`; the order of some su
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -52,7 +53,7 @@ def _arrays(cascade: Cascade) -> tuple[Array, ...]:
     return tuple(np.ascontiguousarray(part, dtype=np.float64) for part in parts)
 
 
-def _blas() -> tuple[Array, ...]:
+def _blas() -> tuple[Any, ...]:
     return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
 
 

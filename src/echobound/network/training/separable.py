@@ -121,7 +121,7 @@ def _factor(gram: Matrix, ridge: float) -> Matrix | None:
     if not np.isfinite(gram).all():
         return None
     try:
-        return np.linalg.cholesky(gram + np.diag(ridge * np.diag(gram)))
+        return np.asarray(np.linalg.cholesky(gram + np.diag(ridge * np.diag(gram))), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
 
