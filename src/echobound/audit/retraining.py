@@ -17,7 +17,7 @@ from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Status
 from echobound.kernels.sensitivity import TOLERANCE, model_moves, relative
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.runs import Progress, RunFolder
 from echobound.runs.derivation import search_of
 from echobound.runs.progress import TotalProgress
@@ -138,7 +138,7 @@ class Retraining:
                 if draw in kept:
                     self._check_model("committee.npz", f"network {draw[1]}", member, draw)
 
-    def _check_model(self, file: str, part: str, stored: EchoStateNetwork, draw: Draw) -> None:
+    def _check_model(self, file: str, part: str, stored: PlantModel, draw: Draw) -> None:
         drawn = next(one for one in self.candidates if one.family == draw[0])
         ours = drawn.make(draw[1]).model
         (header, arrays), (other_header, other_arrays) = ours.content(), stored.content()

@@ -14,7 +14,7 @@ from echobound.cli.show import print_facts
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner, words
 from echobound.data import Record
 from echobound.kernels import compiled_dynamics
-from echobound.network import Adaptation, EchoStateNetwork, respond
+from echobound.network import Adaptation, PlantModel, respond
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
 
@@ -62,7 +62,7 @@ def adapt(
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
 
 
-def _scores(model: EchoStateNetwork, tests: list[Record]) -> Summary:
+def _scores(model: PlantModel, tests: list[Record]) -> Summary:
     """FIT and RMSE of the free run over all test records."""
     pairs = respond(model, tests, dynamics=compiled_dynamics())
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))

@@ -14,7 +14,7 @@ from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
 from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.identify import Identification
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.plan import Plan
 from echobound.plants import ph_experiment
 
@@ -87,11 +87,21 @@ def identify(
     finish(result, as_json, [*result.chosen, *reading.notes(training, data), *_defaults(plan)])
 
 
+_LAWS = {
+    "mixed": "law: mixed, which draws networks of several kinds, each with its hyper-parameters from a wide range",
+    "quick": "law: quick, which draws large networks with and without feedback; the default takes longer, for better"
+    " models",
+    "broad": "law: broad, which draws every hyper-parameter that is not given from a wide range",
+}
+
+
 def _defaults(plan: Plan) -> list[str]:
     """What the defaults of a plan mean, a sentence each."""
     notes = []
-    if plan.law == Plan.law:
-        notes.append("law: broad, which draws every hyper-parameter from a wide range and so needs no prior knowledge")
+    if plan.law is None:
+        notes.append(
+            _LAWS["quick" if plan.quick else "mixed" if plan.order is None and plan.trainer is None else "broad"]
+        )
     if plan.epsilon is None and plan.networks is None:
         rule = plan.stop or ("anytime" if plan.target is not None else None)
         when = "settled before the first draw" if rule is None else f"by the rule {rule}"
@@ -108,7 +118,7 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
         "scores": result.scores,
-        "stability": result.model.stability.to_dict() if isinstance(result.model, EchoStateNetwork) else None,
+        "stability": result.model.stability.to_dict() if isinstance(result.model, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),
         "generalisation": None if second is None else second.to_dict(),

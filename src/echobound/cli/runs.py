@@ -13,7 +13,7 @@ from echobound.cli.options import ComputingOptions
 from echobound.cli.show import committee_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
 from echobound.errors import RunError
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.report import write_figures, write_page
 from echobound.runs import RunFolder
 from echobound.runs.ranks import ranks_and_quantiles
@@ -23,7 +23,7 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
 
 
-def stored_model(folder: RunFolder) -> EchoStateNetwork:
+def stored_model(folder: RunFolder) -> PlantModel:
     """The picked network of a run; one that stores none is refused with the reason."""
     if not folder.stores_data:
         drawn = folder.plan.law[0].name
@@ -71,7 +71,7 @@ def show(
     folder = RunFolder(run)
     certificate, models = folder.certificate, folder.models
     content: dict[str, Any] = {"run": str(run), "certificate": certificate.to_dict()}
-    if isinstance(model := models.get("model"), EchoStateNetwork):
+    if isinstance(model := models.get("model"), PlantModel):
         content |= {"stability": model.stability.to_dict(), "order": model.order}
     if "committee" in models and folder.committee is not None:
         content["committee"] = committee_facts(folder.committee, certificate)

@@ -19,7 +19,7 @@ from echobound.data import Record, read_table
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.kernels import compiled_dynamics
-from echobound.network import Committee, EchoStateNetwork, Simulation
+from echobound.network import Committee, PlantModel, Simulation, load_model
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
 
@@ -94,13 +94,13 @@ class _Run:
         return {"samples": len(done.y), "first": done.first, "start": done.start, **scores, **signals}
 
 
-def _model(run: Path, committee: bool, model_file: Path | None) -> EchoStateNetwork | Committee:
+def _model(run: Path, committee: bool, model_file: Path | None) -> PlantModel | Committee:
     folder = RunFolder(run)
     _ = folder.plan  # raises if this is not a run folder
     if committee and model_file is not None:
         raise InputError("--committee and --model were both given: leave out one of them")
     if model_file is not None:
-        return EchoStateNetwork.load(model_file)
+        return load_model(model_file)
     model = stored_model(folder)
     if not committee:
         return model
@@ -109,9 +109,7 @@ def _model(run: Path, committee: bool, model_file: Path | None) -> EchoStateNetw
     return folder.committee
 
 
-def _records(
-    model: EchoStateNetwork | Committee, path: Path, reading: Reading, from_mean: bool
-) -> list[tuple[Record, bool]]:
+def _records(model: PlantModel | Committee, path: Path, reading: Reading, from_mean: bool) -> list[tuple[Record, bool]]:
     """The experiments of a file, and whether their outputs were measured; they must suit the model."""
     table = read_table(path, reading.sheet)
     wanted = reading.outputs or [name for name in model.output_names if name in table.columns]
@@ -132,7 +130,7 @@ def _records(
     return [(record, measured) for record in records]
 
 
-def _simulated(model: EchoStateNetwork | Committee, record: Record, measured: bool) -> _Run:
+def _simulated(model: PlantModel | Committee, record: Record, measured: bool) -> _Run:
     done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
     return _Run(record.name, done, scores)

@@ -20,6 +20,7 @@ from echobound.estimators.random_states import with_states
 from echobound.kernels.base import Status, row_dtype
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Fold, Segment
+from echobound.network.laws import Shape
 from echobound.runs.ledger import Ledger
 from echobound.runs.provenance import here
 from echobound.scores import Score
@@ -35,6 +36,11 @@ class HeldOutRows:
     tested: bool = False
     blocks: None = None
     washout: int = 0
+
+    @property
+    def shape(self) -> Shape:
+        """How many rows are fitted to."""
+        return Shape(self.samples)
 
     @property
     def folds(self) -> tuple[Fold, ...]:

@@ -219,10 +219,11 @@ def _require_contract(problem: Problem, draw: Any, trained: Sequence[Sequence[Tr
             f" {sorted(counts)}"
         )
     for one in (one for alternatives in trained for one in alternatives):
-        hyper = draw.hyper if one.reservoir is None else one.reservoir.hyper
-        columns = hyper.columns(problem.inputs, problem.outputs)
-        if one.readout.shape != shape or (hyper.order, columns) != (draw.hyper.order, shape[1]):
+        order, columns = draw.hyper.order, shape[1]
+        if one.reservoir is not None:
+            order, columns = one.reservoir.order, one.reservoir.readout_columns(problem.outputs)
+        if one.readout.shape != shape or (order, columns) != (draw.hyper.order, shape[1]):
             raise InputError(
                 f"training by {draw.law.training.kind} must return a readout of shape {shape} for"
-                f" {draw.hyper.order} states, got shape {one.readout.shape} for {hyper.order} states"
+                f" {draw.hyper.order} states, got shape {one.readout.shape} for {order} states"
             )

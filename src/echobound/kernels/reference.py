@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from echobound.kernels.base import TrialKernel
-from echobound.network.training import PlainTools
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import PlainTools, Tools
 
 
 class ReferenceKernel(TrialKernel):
@@ -13,6 +14,12 @@ class ReferenceKernel(TrialKernel):
 
     name = "reference"
 
-    def tools(self, draw: Any) -> PlainTools:
-        """Those in plain NumPy."""
-        return PlainTools()
+    def tools(self, draw: Any) -> Tools:
+        """Those in plain NumPy; a draw that is no reservoir brings its own."""
+        return plain_tools(draw)
+
+
+def plain_tools(draw: Any) -> Tools:
+    """What trains and simulates a draw of any kind, in plain NumPy."""
+    tools: Tools = PlainTools() if isinstance(draw, ReservoirDraw) else draw.tools()
+    return tools

@@ -18,6 +18,7 @@ from numpy.random import Generator
 from echobound.arrays import Array
 from echobound.kernels.base import Kernel, TrialKernel
 from echobound.kernels.problem import Problem
+from echobound.kernels.reference import plain_tools
 from echobound.kernels.training import train_network
 from echobound.network.readout import Readouts, least_squares, ridge_solution
 from echobound.network.reservoir import ReservoirDraw
@@ -118,7 +119,7 @@ class RoundedKernel(TrialKernel):
 
     def tools(self, draw: Any) -> Tools:
         """Those of the kernel."""
-        return PlainTools() if self.kernel is None else self.kernel.tools(draw)
+        return plain_tools(draw) if self.kernel is None else self.kernel.tools(draw)
 
     def trained(self, problem: Problem, fold: int, draw: Any, tools: Tools) -> Sequence[Trained]:
         """The alternatives of a fold with other last bits.
@@ -135,10 +136,9 @@ class RoundedKernel(TrialKernel):
             arrays = {name: getattr(draw.reservoir, name) for name in ("values", "W_u", "W_y", "bias", "leak")}
             moved = {name: a * (1 + WEIGHT * _signs(self.signs, a.shape)) for name, a in arrays.items()}
             other: Any = draw.with_reservoir(dataclasses.replace(draw.reservoir, **moved))
-        else:
-            other = draw
-            data = [dataclasses.replace(s, u=s.u * (1 + WEIGHT * _signs(self.signs, s.u.shape))) for s in data]
-        return [*draw.law.training.train(other, data, _RoundedTools(self.signs))]
+            return [*draw.law.training.train(other, data, _RoundedTools(self.signs))]
+        data = [dataclasses.replace(s, u=s.u * (1 + WEIGHT * _signs(self.signs, s.u.shape))) for s in data]
+        return [*draw.law.training.train(draw, data, tools)]
 
 
 class _RoundedTools(PlainTools):

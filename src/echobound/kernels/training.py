@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from echobound.arrays import Array, Signal
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel, Trial, final_fit
 from echobound.kernels.problem import Problem
-from echobound.network.model import CHANNELS, EchoStateNetwork
+from echobound.network.cascade import Cascade
+from echobound.network.cascade_model import CascadeModel
+from echobound.network.model import EchoStateNetwork
+from echobound.network.plant_model import CHANNELS, PlantModel
 from echobound.network.training import Trained
 from echobound.scores import rmse_per_output
 
 
-def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoStateNetwork, list[Signal]]:
+def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[PlantModel, list[Signal]]:
     """Return draw `index` of a problem as a model, with its simulated outputs on the scored samples of each fold.
 
     For a hold-out, the model is the network that was scored. For blocks in turn there is no such network: one for each
@@ -33,7 +37,7 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[EchoSta
     return _refit(kernel, problem, index, trial, order), trial.simulated(best)
 
 
-def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> EchoStateNetwork:
+def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> PlantModel:
     """Train on all data, with the first alternative that does no worse on them than the blocks did.
 
     The blocks were scored on data that were not trained on, so that a refit that does worse on its own training data
@@ -70,7 +74,7 @@ def _error(measured: Array, simulated: Array, spread: Array) -> float:
     return float(np.sqrt(np.mean(np.square(errors / np.where(spread > 0, spread, 1.0)))))
 
 
-def _model(problem: Problem, trial: Trial, data: Problem, fold: int, trained: Trained) -> EchoStateNetwork:
+def _model(problem: Problem, trial: Trial, data: Problem, fold: int, trained: Trained) -> PlantModel:
     """A trained draw as a model; `data` has the fold that it was trained on."""
     segments, law = data.folds[fold].training, trial.draw.law
     first, scaled = data.records[segments[0].record], data.scaled(fold, trial.hyper.scaling)
@@ -82,15 +86,17 @@ def _model(problem: Problem, trial: Trial, data: Problem, fold: int, trained: Tr
     }
     if data is problem and len(problem.folds) > 1:
         origin["fold"] = fold  # one of the networks that were scored, since no fit to all data held
-    return EchoStateNetwork(
-        # Drawn by NumPy and not taken from the kernel: the weights of a model then do not depend on the kernel.
-        reservoir=trained.reservoir or trial.draw.reservoir,
-        readout=trained.readout,
-        scaling=scaled.scaling,
-        washout=segments[0].washout,
-        padding=law.padding,
+    common: dict[str, Any] = {
+        "readout": trained.readout,
+        "scaling": scaled.scaling,
+        "washout": segments[0].washout,
+        "padding": law.padding,
         **{name: getattr(first, name) for name in CHANNELS},
-        training_mean=np.concatenate([data.signals(segment)[1] for segment in segments]).mean(axis=0),
-        limits=scaled.limits if law.clip else None,
-        origin=origin,
-    )
+        "training_mean": np.concatenate([data.signals(segment)[1] for segment in segments]).mean(axis=0),
+        "limits": scaled.limits if law.clip else None,
+        "origin": origin,
+    }
+    if isinstance(trained.reservoir, Cascade):
+        return CascadeModel(cascade=trained.reservoir, drawn=asdict(trial.hyper), **common)
+    # Drawn by NumPy and not taken from the kernel: the weights of a model then do not depend on the kernel.
+    return EchoStateNetwork(reservoir=trained.reservoir or trial.draw.reservoir, **common)

@@ -1,19 +1,48 @@
-"""What is drawn (ReservoirLaw), one draw (Reservoir), its readout, and the models: EchoStateNetwork, Committee."""
+"""What is drawn (laws), one draw (Reservoir, Cascade), its training, and the models that come of it."""
 
 from echobound.network.adaptation import Adaptation
+from echobound.network.cascade import Cascade
+from echobound.network.cascade_law import CascadeDraw, CascadeLaw
+from echobound.network.cascade_model import CascadeModel
 from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
-from echobound.network.law import NetworkLaw, ReservoirLaw, broad, family_names, get_law, get_laws, paper
+from echobound.network.law import NetworkLaw, ReservoirLaw
+from echobound.network.laws import (
+    Shape,
+    broad,
+    family_names,
+    get_law,
+    get_laws,
+    mixed,
+    paper,
+    quick,
+    small,
+    without_feedback,
+)
 from echobound.network.limits import Limits
+from echobound.network.loading import load_model, model_from_content
 from echobound.network.mixed import MixedLaw, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
+from echobound.network.plant_model import PlantModel
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
 from echobound.network.response import Model, respond
-from echobound.network.training import FreeRun, LeastSquares, Trained, Trainer, get_trainer, register_trainer
+from echobound.network.training import (
+    FreeRun,
+    LeastSquares,
+    Trained,
+    Trainer,
+    VariableProjection,
+    get_trainer,
+    register_trainer,
+)
 
 __all__ = [
     "Adaptation",
+    "Cascade",
+    "CascadeDraw",
+    "CascadeLaw",
+    "CascadeModel",
     "Choice",
     "Committee",
     "EchoStateNetwork",
@@ -24,13 +53,16 @@ __all__ = [
     "MixedLaw",
     "Model",
     "NetworkLaw",
+    "PlantModel",
     "Reservoir",
     "ReservoirDraw",
     "ReservoirLaw",
+    "Shape",
     "Simulation",
     "Trained",
     "Trainer",
     "Uniform",
+    "VariableProjection",
     "broad",
     "draw_reservoir",
     "family_names",
@@ -38,8 +70,14 @@ __all__ = [
     "get_law",
     "get_laws",
     "get_trainer",
+    "load_model",
+    "mixed",
+    "model_from_content",
     "network_law_from_dict",
     "paper",
+    "quick",
     "register_trainer",
     "respond",
+    "small",
+    "without_feedback",
 ]

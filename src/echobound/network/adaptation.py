@@ -22,6 +22,7 @@ from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 from echobound.network.dynamics import features
 from echobound.network.model import EchoStateNetwork
+from echobound.network.plant_model import PlantModel
 from echobound.network.recursive import RecursiveLeastSquares
 from echobound.network.training import LeastSquares
 
@@ -71,8 +72,13 @@ class Adaptation:
     """
 
     def __init__(
-        self, model: EchoStateNetwork, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
+        self, model: PlantModel, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
     ) -> None:
+        if not isinstance(model, EchoStateNetwork):
+            raise InputError(
+                "adaptation continues the least squares of an echo state network, but this model is a"
+                f" {type(model).__name__}: take a network of a law of reservoirs"
+            )
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
         # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.

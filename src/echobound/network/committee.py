@@ -16,7 +16,8 @@ from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.model import CHANNELS, EchoStateNetwork, Simulation
+from echobound.network.loading import model_from_content
+from echobound.network.plant_model import CHANNELS, PlantModel, Simulation
 
 FORMAT = 1
 
@@ -37,7 +38,7 @@ class Committee:
     (10, (300, 1), 100)
     """
 
-    members: tuple[EchoStateNetwork, ...]  # the best first
+    members: tuple[PlantModel, ...]  # the best first
     # The same for all members.
     sampling_time: float = field(init=False, repr=False)
     input_names: tuple[str, ...] = field(init=False, repr=False)
@@ -62,16 +63,16 @@ class Committee:
         washout: int | None = None,
         dynamics: Dynamics = plain_dynamics,
     ) -> Simulation:
-        """Simulate in free run, as `EchoStateNetwork.simulate`."""
+        """Simulate in free run, as `PlantModel.simulate`."""
         return self._median(lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics))
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
-        """Predict `horizon` steps ahead, as `EchoStateNetwork.predict`."""
+        """Predict `horizon` steps ahead, as `PlantModel.predict`."""
         return self._median(lambda member: member.predict(record, horizon, washout, dynamics=dynamics))
 
-    def _median(self, run: Callable[[EchoStateNetwork], Simulation]) -> Simulation:
+    def _median(self, run: Callable[[PlantModel], Simulation]) -> Simulation:
         runs = [run(member) for member in self.members]
         start = f"median of {len(runs)} networks, each: {runs[0].start}"
         return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
@@ -92,7 +93,7 @@ class Committee:
         write_npz(Path(path), *self.content())
 
     @classmethod
-    def load(cls, path: str | Path, member: Callable[..., Any] = EchoStateNetwork.from_content) -> Committee:
+    def load(cls, path: str | Path, member: Callable[..., Any] = model_from_content) -> Committee:
         """Load a committee; nothing in the file is run, and a damaged or changed file is refused.
 
         Members of another class are made from their content by `member`.
@@ -101,7 +102,7 @@ class Committee:
         header, arrays = read_npz(path, kind="committee")
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
-        members: list[EchoStateNetwork] = []
+        members: list[PlantModel] = []
         try:
             for i, one in enumerate(header["members"]):
                 own = {name.removeprefix(f"{i}."): a for name, a in arrays.items() if name.startswith(f"{i}.")}

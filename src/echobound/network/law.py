@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -17,9 +16,10 @@ from echobound.data.scaling import SCALINGS
 from echobound.draws import unit, words
 from echobound.errors import InputError
 from echobound.network import distribution
-from echobound.network.distribution import Choice, Distribution, LogUniform, Uniform, Value, extremes, value_at
+from echobound.network.distribution import Distribution, Value, extremes, value_at
 from echobound.network.reservoir import HYPER, Hyperparameters, ReservoirDraw, readout_columns
 from echobound.network.training import LeastSquares, Trainer, get_trainer
+
 
 class NetworkLaw(ABC):
     """What every law of networks has: its name, and how a draw is made, trained and clipped."""

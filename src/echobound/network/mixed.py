@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from echobound.arrays import Words
 from echobound.draws import draw_key, unit, words
 from echobound.errors import InputError
+from echobound.network.cascade_law import CascadeLaw
 from echobound.network.law import NetworkLaw, ReservoirLaw
 from echobound.network.reservoir import KIND
 from echobound.network.training import Trainer
@@ -129,4 +130,4 @@ def network_law_from_dict(content: Mapping[str, Any]) -> NetworkLaw:
 
 
 # A reservoir's law has no kind in its JSON: it was there before there were others.
-NETWORK_LAWS: dict[str | None, Any] = {None: ReservoirLaw, MixedLaw.kind: MixedLaw}
+NETWORK_LAWS: dict[str | None, Any] = {None: ReservoirLaw, **{one.kind: one for one in (MixedLaw, CascadeLaw)}}

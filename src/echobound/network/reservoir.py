@@ -62,7 +62,7 @@ class Reservoir:
 
     Examples
     --------
-    >>> from echobound.network.law import paper
+    >>> from echobound.network.laws import paper
     >>> reservoir = draw_reservoir(paper(order=50), inputs=1, outputs=1, seed=0)
     >>> round(float(np.linalg.norm(reservoir.W_x, 2)), 9)
     0.99
@@ -80,6 +80,10 @@ class Reservoir:
     def order(self) -> int:
         """Number of states."""
         return self.hyper.order
+
+    def readout_columns(self, outputs: int) -> int:
+        """Columns that a readout of this reservoir has."""
+        return self.hyper.columns(self.W_u.shape[1], outputs)
 
     @cached_property
     def W_x(self) -> Matrix:  # noqa: N802 (the paper's name)
@@ -105,7 +109,7 @@ class ReservoirDraw:
 
     Examples
     --------
-    >>> from echobound.network.law import paper
+    >>> from echobound.network.laws import paper
     >>> draw = ReservoirDraw(paper(order=20), inputs=1, outputs=1, seed=0, index=3)
     >>> draw.hyper.order, draw.reservoir.W_u.shape
     (20, (20, 1))

@@ -9,7 +9,7 @@ from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.model import Simulation
+from echobound.network.plant_model import Simulation
 
 
 class Model(Protocol):
@@ -22,12 +22,12 @@ class Model(Protocol):
     def simulate(
         self, inputs: Record, *, washout: int | None = None, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
-        """Simulate in free run, as `EchoStateNetwork.simulate`."""
+        """Simulate in free run, as `PlantModel.simulate`."""
 
     def predict(
         self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
     ) -> Simulation:
-        """Predict `horizon` samples ahead, as `EchoStateNetwork.predict`."""
+        """Predict `horizon` samples ahead, as `PlantModel.predict`."""
 
 
 def respond(

@@ -48,7 +48,7 @@ def stability(reservoir: Reservoir) -> Stability:
 
     Examples
     --------
-    >>> from echobound.network.law import paper
+    >>> from echobound.network.laws import paper
     >>> from echobound.network.reservoir import draw_reservoir
     >>> round(stability(draw_reservoir(paper(order=20), 1, 1, seed=0)).rate, 6)
     0.99

@@ -8,8 +8,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable
-from echobound.network.law import Orders, ReservoirLaw, family_names, get_laws
+from echobound.network.law import NetworkLaw
+from echobound.network.laws import Orders, Shape, family_names, get_laws
 from echobound.network.mixed import NETWORK_LAWS, network_law_from_dict
+from echobound.network.training import Trainer
 from echobound.scores import Score, get_score
 
 
@@ -94,17 +96,22 @@ def law_from_json(content: Mapping[str, Any]) -> Law:
     return law
 
 
-def settle_laws(law: LawChoice, order: Orders, samples: int) -> tuple[Law, ...]:
-    """The laws of a plan, one for each family; laws by name may depend on the number of training samples."""
+def settle_laws(law: LawChoice | None, order: Orders, trainer: str | Trainer | None, shape: Shape) -> tuple[Law, ...]:
+    """The laws of a plan, one for each family; laws by name may depend on how much data there are.
+
+    Whoever gives an order or a trainer but no law means large networks: other kinds have none that could be given.
+    """
+    if law is None:
+        law = "mixed" if order is None and trainer is None else "broad"
     if isinstance(law, str) and law in _KINDS:
         law = _KINDS[law]()
     if isinstance(law, list | tuple) and len(law) == 1:
-        return settle_laws(law[0], order, samples)
-    if isinstance(law, Law) and not isinstance(law, ReservoirLaw):
-        if order is not None:
-            raise InputError(f"the law {law.name} has no order: leave it out")
+        return settle_laws(law[0], order, trainer, shape)
+    if isinstance(law, Law) and not isinstance(law, NetworkLaw):
+        if order is not None or trainer is not None:
+            raise InputError(f"the law {law.name} has no order and no trainer to be given: leave them out")
         return (law,)
-    return get_laws(law, order, samples)  # type: ignore[arg-type]  # what is no law is refused there
+    return get_laws(law, order, shape, trainer)  # type: ignore[arg-type]  # what is no law is refused there
 
 
 def measures_of(law: Law, scores: Sequence[str | Score]) -> tuple[Score, ...]:
@@ -118,6 +125,6 @@ def name_families(laws: Sequence[Law], numbering: Sequence[int] = ()) -> tuple[F
     numbers = tuple(numbering) or tuple(range(len(laws)))
     if len(numbers) != len(laws) or len(set(numbers)) < len(numbers):
         raise InputError(f"{len(laws)} families need as many different numbers, got {list(numbers)}")
-    reservoirs = [law for law in laws if isinstance(law, ReservoirLaw)]
-    names = family_names(reservoirs) if len(reservoirs) == len(laws) else tuple(law.name for law in laws)
+    networks = [law for law in laws if isinstance(law, NetworkLaw)]
+    names = family_names(networks) if len(networks) == len(laws) else tuple(law.name for law in laws)
     return tuple(Family(number, name, law) for number, name, law in zip(numbers, names, laws, strict=True))

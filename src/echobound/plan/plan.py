@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.kernels.problem import Fold, Segment
-from echobound.network.law import Orders
+from echobound.network.laws import Orders
+from echobound.network.training import Trainer
 from echobound.plan.laws import Family, Law, LawChoice, law_from_json, measures_of, name_families, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
 from echobound.plan.questions import settle_questions
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 # In every plan.json.
 STORED = ("seed", "scores", "horizon", "networks", "epsilon", "beta", "bound", "committee", "data")
-NOT_STORED = ("law", "order", "blocks", "washout", "folds", "measures")  # written in another form, or they follow
+# Written in another form, or they follow.
+NOT_STORED = ("law", "order", "trainer", "quick", "blocks", "washout", "folds", "measures")
 
 
 def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
@@ -63,8 +65,10 @@ class RenewalStep:
 class PlanSettings(TypedDict, total=False):
     """The fields of `Plan` as keywords of `identify`."""
 
-    law: LawChoice
+    law: LawChoice | None
     order: Orders
+    trainer: str | Trainer | None
+    quick: bool
     epsilon: float | None
     beta: float
     networks: int | None
@@ -90,9 +94,12 @@ class Plan:
 
     Parameters
     ----------
-    law, order
-        What is drawn: ``"broad"``, ``"paper"`` or a `ReservoirLaw`; the order may be given separately. Each of several
-        laws or orders is a family of networks, and the best of all families is picked and certified.
+    law, order, trainer
+        What is drawn: ``"mixed"`` (several kinds of networks, the default), ``"quick"``, ``"broad"``, ``"paper"``, or a
+        law of your own; order and trainer may be given separately (the law is ``"broad"`` then, if none is given).
+        Each of several laws or orders is a family of networks, and the best of all families is picked and certified.
+    quick
+        Draw only what is trained by least squares, in seconds: the law ``"quick"``.
     epsilon, beta, networks, bound
         Give epsilon or the number of networks (of each family); the other follows (default: 0.05, so 315 networks).
     stop
@@ -132,12 +139,17 @@ class Plan:
     (50, 1e-07)
     """
 
-    law: LawChoice = setting(
-        "broad", "What is drawn: broad or paper; both, separated by a comma, are two families.", text="words"
+    law: LawChoice | None = setting(
+        None,
+        "What is drawn: mixed (several kinds of networks, the default), quick, broad, paper, small, cascade; several,"
+        " separated by commas, are a family each.",
+        text="words",
     )
     order: Orders = setting(
         None, "Number of states, instead of the law's; several, as in 50,100,200, are a family each.", text="numbers"
     )
+    trainer: str | Trainer | None = setting(None, "How each network is trained: least squares, or free run.")
+    quick: bool = setting(False, "Draw only what trains in milliseconds: large networks, by least squares.")
     epsilon: float | None = setting(None, "Violation probability; 0.05 if nothing else is given.")
     beta: float = setting(1e-7, "1 - confidence.")
     networks: int | None = setting(None, "Number of networks (of each family); epsilon follows from it.")
@@ -171,6 +183,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         as_count("committee", self.committee, least=0)
+        if self.quick and (self.law, self.order, self.trainer) != (None, None, None):
+            raise InputError("quick is a law of its own: leave it out, or law, order and trainer")
         if not 0 <= self.discarded < (self.networks or math.inf):
             expected = "the number of networks to set aside must be less than those drawn and not negative"
             raise InputError(f"{expected}, got {self.discarded}")
@@ -188,7 +202,7 @@ class Plan:
         """Settle everything that was left open, for the data at hand (see `settle_validation`)."""
         if self.criterion is not None and not validation.tested:
             raise InputError(f"the criterion {self.criterion} is for test data: give test data, or leave it out")
-        laws = settle_laws(self.law, self.order, validation.samples)
+        laws = settle_laws("quick" if self.quick else self.law, self.order, self.trainer, validation.shape)
         measures = measures_of(laws[0], self.scores)
         together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
         rule = None
@@ -197,7 +211,15 @@ class Plan:
         else:
             rule, count, epsilon = settle_stop(self.stop or "anytime", *numbers, self.discarded, together)
         asked = {f.name: getattr(self, f.name) for f in fields(Plan)}
-        asked |= {"law": laws, "order": None, "networks": count, "epsilon": epsilon, "beta": float(self.beta)}
+        asked |= {
+            "law": laws,
+            "order": None,
+            "training": None,
+            "quick": False,
+            "networks": count,
+            "epsilon": epsilon,
+            "beta": float(self.beta),
+        }
         asked |= {"stop": rule, "scores": tuple(measure.name for measure in measures), "seed": int(self.seed)}
         asked |= {"blocks": validation.blocks, "washout": validation.washout}
         return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)

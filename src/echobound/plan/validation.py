@@ -13,7 +13,7 @@ from echobound.data.experiments import Experiments
 from echobound.data.overlap import require_distinct, require_untouched
 from echobound.errors import DataError, InputError
 from echobound.kernels.problem import Fold, block_folds, hold_out_folds
-from echobound.network.law import LONG
+from echobound.network.laws import LONG, Shape
 
 BLOCKS = 4
 HELD_OUT = 10_000  # samples are enough to tell networks apart, and every further one costs time
@@ -23,8 +23,8 @@ class Scheme(Protocol):
     """What a plan needs to know about the data to be settled."""
 
     @property
-    def samples(self) -> int:
-        """Samples to train on."""
+    def shape(self) -> Shape:
+        """How much there is to train on."""
 
     @property
     def tested(self) -> bool:
@@ -57,9 +57,10 @@ class Validation:
     chosen: tuple[str, ...] = ()  # what was chosen because it was not given, a sentence each
 
     @property
-    def samples(self) -> int:
-        """Samples to train on."""
-        return sum(len(record) for record in self.experiments.training)
+    def shape(self) -> Shape:
+        """How much there is to train on."""
+        records = self.experiments.training
+        return Shape(sum(len(record) for record in records), records[0].inputs, records[0].outputs)
 
     @property
     def tested(self) -> bool:

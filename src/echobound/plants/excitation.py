@@ -60,8 +60,12 @@ def multilevel(
     return np.repeat(low + (high - low) * position, period)[:samples]
 
 
-def gaussian(samples: int, deviation: float = 1.0, *, seed: int = 0, family: int = 0, index: int = 0) -> Vector:
+def gaussian(
+    samples: int, deviation: float = 1.0, *, seed: int = 0, family: int = 0, index: int = 0, region: int = NOISE
+) -> Vector:
     """Return white Gaussian noise of mean 0 with this standard deviation, ``(time,)``.
+
+    It is measurement noise, or with the region ``EXCITATION`` an excitation that is independent of it.
 
     Examples
     --------
@@ -73,7 +77,7 @@ def gaussian(samples: int, deviation: float = 1.0, *, seed: int = 0, family: int
     _require_count("samples", samples, 1)
     if not (math.isfinite(deviation) and deviation >= 0):
         raise InputError(f"the standard deviation of the noise must be 0 or positive, got {deviation}")
-    position = unit(words(draw_key(seed, PLANT, family, index), NOISE, samples))
+    position = unit(words(draw_key(seed, PLANT, family, index), region, samples))
     # The smallest position is 0, whose normal quantile is -inf; half a step of 2**-53 replaces it.
     normal = np.asarray(ndtri(np.maximum(position, 2.0**-54)), dtype=np.float64)
     return normal * deviation + 0.0  # + 0.0: no minus zeros

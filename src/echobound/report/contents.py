@@ -11,7 +11,7 @@ import numpy as np
 
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
 from echobound.runs.opening import episodes_of
@@ -73,7 +73,7 @@ class RunContents:
             for which, number in {**named, "worst": order[-1]}.items()
         }
 
-    def named(self, network: EchoStateNetwork) -> str:
+    def named(self, network: PlantModel) -> str:
         """A network by its number, with its family where there are several."""
         position = self.certificate.position(network.origin["family"], network.origin["index"])
         family = self.certificate.family_name(position)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echobound.network import EchoStateNetwork
+from echobound.network import PlantModel
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel
@@ -245,12 +245,12 @@ def learning(run: RunContents) -> Section | None:
 def model(run: RunContents) -> Section | None:
     """The model card."""
     network = run.folder.models.get("model")
-    if not isinstance(network, EchoStateNetwork):
+    if not isinstance(network, PlantModel):
         return None
     content = {
         "network": network,
         "number": run.named(network),
-        "hyper": {k: v for k, v in asdict(network.reservoir.hyper).items() if k != "order" and v is not None},
+        "hyper": {k: v for k, v in network.hyper.items() if k != "order" and v is not None},
         "records": run.folder.experiments.roles,
         "law": network.origin["law"],
     }

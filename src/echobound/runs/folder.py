@@ -13,7 +13,7 @@ from echobound.data.record import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable, write_json
-from echobound.network import Committee, EchoStateNetwork
+from echobound.network import Committee, PlantModel
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
 from echobound.runs.derivation import by_family, networks_due
@@ -132,7 +132,7 @@ class RunFolder(RunReader):
         return self._ledger
 
     def finish(
-        self, certificate: Certificate, model: EchoStateNetwork | None = None, committee: Committee | None = None
+        self, certificate: Certificate, model: PlantModel | None = None, committee: Committee | None = None
     ) -> None:
         """Keep the models and, last, the certificate."""
         content = certificate.to_dict()

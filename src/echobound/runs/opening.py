@@ -15,7 +15,7 @@ from echobound.data.record import Record
 from echobound.errors import DataError, InputError
 from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
-from echobound.network.model import EchoStateNetwork
+from echobound.network.plant_model import PlantModel
 from echobound.network.response import respond
 from echobound.runs.folder import RunFolder
 from echobound.scenario import Criterion, EpisodeErrors, Generalisation, Optimism, Questions
@@ -23,7 +23,7 @@ from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
 from echobound.typed import to_json
 
-Model = EchoStateNetwork | Committee
+Model = PlantModel | Committee
 Pairs = Sequence[tuple[Signal, Signal]]  # measured and simulated outputs of each record
 
 

@@ -19,7 +19,7 @@ from echobound.data.record import Record
 from echobound.errors import DamagedFile, RunError
 from echobound.files import jsonable
 from echobound.kernels import Kernel, compiled_dynamics
-from echobound.network import Committee, EchoStateNetwork, respond
+from echobound.network import Committee, PlantModel, load_model, model_from_content, respond
 from echobound.plan import Validation, settle_questions
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
@@ -67,18 +67,18 @@ class RunReader(RowReader):
         return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
 
     @part("model.npz")
-    def _model(self) -> EchoStateNetwork:
+    def _model(self) -> PlantModel:
         # A law of another kind loads its own models.
-        load: Callable[[Path], EchoStateNetwork] = getattr(self.plan.law[0], "load_model", EchoStateNetwork.load)
+        load: Callable[[Path], PlantModel] = getattr(self.plan.law[0], "load_model", load_model)
         return load(self.path / "model.npz")
 
     @part("committee.npz")
     def _committee(self) -> Committee:
-        member = getattr(self.plan.law[0], "model_from_content", EchoStateNetwork.from_content)
+        member = getattr(self.plan.law[0], "model_from_content", model_from_content)
         return Committee.load(self.path / "committee.npz", member)
 
     @cached_property
-    def model(self) -> EchoStateNetwork:
+    def model(self) -> PlantModel:
         """The network that was picked; it must be that of the certificate, which must follow."""
         self._require_certified()
         return self._model
@@ -94,7 +94,7 @@ class RunReader(RowReader):
             _ = self.certificate
 
     @property
-    def models(self) -> dict[str, EchoStateNetwork | Committee]:
+    def models(self) -> dict[str, PlantModel | Committee]:
         """What simulates: the picked network and, where there is one, the committee; nothing if all diverged."""
         if self.certificate.winner is None or "model" not in self.certificate.digests:
             return {}

@@ -13,10 +13,12 @@ from echobound.kernels.base import Run, Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu.cache import cached_beside_sources
 from echobound.kernels.problem import Problem
+from echobound.network.cascade_law import CascadeDraw
 from echobound.network.reservoir import ReservoirDraw
-from echobound.network.training import PlainTools, Tools
+from echobound.network.training import Tools
 
 with cached_beside_sources():  # Numba looks where to keep its code when a function is defined
+    from echobound.kernels.cpu.cascade import CompiledCascadeTools
     from echobound.kernels.cpu.tools import CompiledTools
 
 __all__ = ["CPUKernel"]
@@ -43,5 +45,9 @@ class CPUKernel(TrialKernel):
             return super().runs(problem, indices)
 
     def tools(self, draw: Any) -> Tools:
-        """Those in compiled code; a draw that is no reservoir brings what it needs itself."""
-        return CompiledTools(draw) if isinstance(draw, ReservoirDraw) else PlainTools()
+        """Those in compiled code; a draw of another kind brings what it needs itself."""
+        if isinstance(draw, ReservoirDraw):
+            return CompiledTools(draw)
+        make: Any = CompiledCascadeTools if isinstance(draw, CascadeDraw) else draw.tools
+        tools: Tools = make()
+        return tools

@@ -3,6 +3,7 @@
 from echobound.network.training.base import Trained, Trainer, get_trainer, register_trainer
 from echobound.network.training.free_run import FreeRun
 from echobound.network.training.least_squares import LeastSquares
+from echobound.network.training.projection import VariableProjection
 from echobound.network.training.tools import PlainTools, Tools, TrainingData, TrainingSegment
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Trainer",
     "TrainingData",
     "TrainingSegment",
+    "VariableProjection",
     "get_trainer",
     "register_trainer",
 ]

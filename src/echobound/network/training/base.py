@@ -27,6 +27,7 @@ from typing import Any, ClassVar, TypeVar
 
 from echobound.arrays import Matrix
 from echobound.errors import InputError
+from echobound.network.cascade import Cascade
 from echobound.network.reservoir import Reservoir, ReservoirDraw
 from echobound.network.training.tools import Tools, TrainingData
 
@@ -37,7 +38,7 @@ class Trained:
 
     setting: float  # names it among the alternatives: the ridge of least squares
     readout: Matrix  # W_out (output, column), in scaled units
-    reservoir: Reservoir | None = None  # if training changed it; None if it is still the one that was drawn
+    reservoir: Reservoir | Cascade | None = None  # if training changed or made it; None if it is the one that was drawn
 
 
 class Trainer(ABC):

@@ -8,11 +8,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from echobound.errors import InputError
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training.base import Trained, Trainer, register_trainer
 from echobound.network.training.tools import Tools, TrainingData
+
+
+def require_ridges(ridges: ArrayLike) -> tuple[float, ...]:
+    """One or more ridges as they are stored; anything else is refused.
+
+    Examples
+    --------
+    >>> require_ridges(1e-8)
+    (1e-08,)
+    """
+    found = tuple(np.atleast_1d(np.asarray(ridges, dtype=float)).tolist())
+    if not found or not all(0 <= ridge < math.inf for ridge in found):
+        raise InputError(f"ridges must be one or more numbers >= 0, got {found}")
+    return found
 
 
 @register_trainer
@@ -37,9 +52,7 @@ class LeastSquares(Trainer):
     ridges: tuple[float, ...] = (1e-8,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ridges", tuple(np.atleast_1d(np.asarray(self.ridges, dtype=float)).tolist()))
-        if not self.ridges or not all(0 <= ridge < math.inf for ridge in self.ridges):
-            raise InputError(f"ridges must be one or more numbers >= 0, got {self.ridges}")
+        object.__setattr__(self, "ridges", require_ridges(self.ridges))
 
     def train(self, draw: ReservoirDraw, data: TrainingData, tools: Tools) -> Sequence[Trained]:
         """A readout for each ridge, all from one Gram matrix."""
