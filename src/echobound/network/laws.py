@@ -151,7 +151,7 @@ def mixed(shape: Shape = ANY) -> MixedLaw:
     laws = broad(samples=shape.samples), without_feedback(samples=shape.samples), small(), CascadeLaw()
     # A step of training costs about as many operations as there are weights squared, for each output; these grow with
     # the channels.
-    share = min(1.0, 4.0 / (shape.outputs * (shape.inputs + shape.outputs)))
+    share = min(1.0, 2.5 / (shape.outputs * (shape.inputs + shape.outputs)))
     trained = (0.35 * share, 0.15 * share)
     return MixedLaw(laws, (0.4, 0.1, *trained), name="mixed")
 
