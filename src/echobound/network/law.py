@@ -92,6 +92,7 @@ class ReservoirLaw(NetworkLaw):
 
     Examples
     --------
+    >>> from echobound.network import Uniform
     >>> law = ReservoirLaw(order=50, norm=Uniform(0.5, 0.99))
     >>> ReservoirLaw.from_dict(law.to_dict()) == law
     True

@@ -214,7 +214,7 @@ class Plan:
         asked |= {
             "law": laws,
             "order": None,
-            "training": None,
+            "trainer": None,
             "quick": False,
             "networks": count,
             "epsilon": epsilon,
