@@ -104,7 +104,7 @@ def test_every_setting_of_the_plan_is_an_option_of_identify_with_its_help():
     assert set(described) == {one.name for one in fields(Plan)} - NOT_OPTIONS
     for name, text in described.items():
         assert options[f"--{name}"].help == text
-    assert options["--law"].default == "broad"
+    assert options["--law"].default is None
     assert options["--scores"].default == "fit,rmse"
     assert not any(f"--{name}" in options for name in NOT_OPTIONS)
 

@@ -1,11 +1,9 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from echobound.draws import draw_key, draw_keys
 from echobound.errors import InputError
-from echobound.network import Choice, LeastSquares, LogUniform, ReservoirLaw, Uniform, broad, get_law, paper
+from echobound.network import Choice, LeastSquares, LogUniform, ReservoirLaw, Uniform, broad, paper
 
 
 def drawn(law, count=2000):
@@ -56,20 +54,6 @@ def test_most_columns_bounds_every_draw():
 def test_json_round_trip():
     for law in (paper(30), broad(), broad(order=40)):
         assert ReservoirLaw.from_dict(law.to_dict()) == law
-
-
-def test_looked_up_by_name():
-    assert get_law("paper", 33) == paper(33)
-    assert get_law(paper(10), 20) == dataclasses.replace(paper(10), order=20)
-    assert get_law("broad") == broad() == broad(samples=19_999)
-    long = broad(samples=20_000)
-    assert get_law("broad", samples=20_000) == long
-    assert get_law("broad", 50, samples=20_000) == dataclasses.replace(long, order=50)
-    assert (long.order, long.training.ridges[:2]) == (LogUniform(200, 400), (1e-12, 1e-11))
-    assert dataclasses.replace(long, order=broad().order, training=broad().training) == broad()
-    assert get_law("paper", 33, samples=10**6) == paper(33)
-    with pytest.raises(InputError, match="known are broad, paper"):
-        get_law("narrow")
 
 
 @pytest.mark.parametrize(
