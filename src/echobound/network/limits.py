@@ -41,7 +41,8 @@ class Limits:
     def of(cls, outputs: Sequence[Signal]) -> Limits:
         """The range of the training outputs, widened by a quarter on each side.
 
-        It is not widened where at least 1 % of the samples are at the extreme: there the sensor saturates.
+        It is not widened where at least 1 % of the samples are at the extreme: there the sensor saturates. In a short
+        record there must be five of them, too.
         """
         y = np.concatenate(list(outputs))
         low, high = y.min(axis=0), y.max(axis=0)
@@ -53,9 +54,7 @@ class Limits:
         sticks_low, sticks_high = ((share >= enough) & (high > low) for share in (at_low, at_high))
         share = np.where(sticks_low, at_low, 0.0) + np.where(sticks_high, at_high, 0.0)
         return cls(
-            low=np.where(sticks_low, low, low - MARGIN * span),
-            high=np.where(sticks_high, high, high + MARGIN * span),
-            share=share,
+            np.where(sticks_low, low, low - MARGIN * span), np.where(sticks_high, high, high + MARGIN * span), share
         )
 
     def clip(self, y: Array) -> Array:
