@@ -55,7 +55,9 @@ def _refit(
     has gone wrong: typically, its free run drifts off somewhere. Then the next best alternative is tried. If all of
     them fail, what is nearest to the training data is kept, a network that was trained for one of the blocks included.
     """
-    spread = np.concatenate(problem.measured).std(axis=0)
+    measured = np.concatenate(problem.measured)
+    spread = measured.std(axis=0)
+    folds = _error(measured, np.concatenate(trial.simulated(order[0])), spread)  # as they were scored
     found: list[tuple[float, Problem, Trial, int, Trained]] = []
     runs: list[Signal] = []
     for alternative in order:
@@ -64,7 +66,6 @@ def _refit(
         if len(fitted.trained[0]) > 1:
             kind = trial.draw.law.training.kind
             raise InputError(f"training by {kind} has several alternatives: its `chosen` must leave one")
-        folds = _error(np.concatenate(problem.measured), np.concatenate(trial.simulated(alternative)), spread)
         runs.append(fitted.simulated(0)[0])
         # Of a demanding problem the second half has noisy inputs, which no block had.
         end = len(runs[-1]) // 2 if problem.demanding else len(runs[-1])
@@ -76,8 +77,8 @@ def _refit(
         model = _model(problem, trial, problem, fold, trained[order[0]])
         records = [problem.records[segment.record] for segment in problem.whole.folds[0].training]
         own = [model.simulate(r) if problem.horizon is None else model.predict(r, problem.horizon) for r in records]
-        measured = np.concatenate([r.y[run.first :] for r, run in zip(records, own, strict=True)])
-        error = _error(measured, np.concatenate([run.y for run in own]), spread)
+        known = np.concatenate([r.y[run.first :] for r, run in zip(records, own, strict=True)])
+        error = _error(known, np.concatenate([run.y for run in own]), spread)
         found.append((error, problem, trial, fold, trained[order[0]]))
     _, data, kept, fold, network = min(found, key=lambda one: one[0])
     return _model(problem, kept, data, fold, network), runs[0]
