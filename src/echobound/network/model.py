@@ -263,6 +263,8 @@ class EchoStateNetwork:
         for name, array in vars(self.limits).items() if self.limits is not None else ():
             if array.shape != (outputs,) or not np.isfinite(array).all():
                 raise DamagedFile(path, f"array limits.{name}", "one finite number for each output was expected")
+        if self.limits is not None and not (self.limits.low <= self.limits.high).all():
+            raise DamagedFile(path, "array limits.low", "a lower limit that is below the upper one was expected")
         if self.reservoir.columns.min() < 0 or self.reservoir.columns.max() >= n:
             raise DamagedFile(path, "array columns", "a column outside the matrix")
 
