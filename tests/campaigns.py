@@ -1,8 +1,18 @@
 """Campaigns of networks, in one call: what most tests of engines and ledgers need."""
 
+import os
+from pathlib import Path
+
 from echobound.campaign import Computing, run_campaign
 from echobound.candidates import Networks
 from echobound.kernels import get_kernel
+
+# The environment of a command whose law broad does not clip: with limits no network diverges.
+UNCLIPPED = {
+    "PYTHONPATH": os.pathsep.join(
+        [str(Path(__file__).parent / "unclipped"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+}
 
 
 def campaign(problem, indices, ledger, *, kernel="cpu", workers=None, engine="threads", **options):

@@ -4,6 +4,7 @@
 again and compares. Numbers are stored as hexadecimal text, so that equal means equal in every bit.
 """
 
+import dataclasses
 import hashlib
 import json
 import platform
@@ -76,6 +77,13 @@ def facts(result):
     return found
 
 
+def unclipped(order):
+    """The law broad as it was when these numbers were recorded."""
+    from echobound.network import broad
+
+    return dataclasses.replace(broad(order), clip=False)
+
+
 def one_order(data, folder):
     from echobound import identify
 
@@ -92,7 +100,7 @@ def families(data, folder):
 def blocks(data, folder):
     from echobound import identify
 
-    return facts(identify(data[0], networks=12, beta=1e-1, order=25, seed=3))
+    return facts(identify(data[0], law=unclipped(25), networks=12, beta=1e-1, seed=3))
 
 
 def patience(data, folder):
@@ -128,7 +136,7 @@ def renewed(data, folder):
 def committee(data, folder):
     from echobound import identify, verify
 
-    options = {"networks": 15, "beta": 1e-1, "order": 40, "committee": 4, "washout": 60, "horizon": 3}
+    options = {"networks": 15, "beta": 1e-1, "law": unclipped(40), "committee": 4, "washout": 60, "horizon": 3}
     result = identify(data[0], data[1], run=folder / "committee", **options)
     return facts(result) | {"verification": numbers(verify(result.run, fresh=8))}
 

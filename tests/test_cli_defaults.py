@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from campaigns import UNCLIPPED
 from test_cli import echobound
 from typer.testing import CliRunner
 
@@ -17,7 +18,8 @@ import echobound as echobound_package
 from echobound.cli.main import app
 from echobound.network import broad, paper
 
-NO_NETWORK_OF_THESE = ["--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]  # does anything but diverge
+# Of these, without limits, no network does anything but diverge.
+NO_NETWORK_OF_THESE = ["--law", "broad", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
 
 
 def planned(*arguments, cwd, run):
@@ -151,9 +153,9 @@ def test_identify_ends_with_1_and_a_statement_when_all_networks_diverge(tmp_path
     growing(tmp_path / "d.csv", 300)
     growing(tmp_path / "v.csv", 8000)
     command = ["identify", "d.csv", "--inputs", "u", "--outputs", "y", "--validation", "v.csv", *NO_NETWORK_OF_THESE]
-    done = echobound(*command, "--run", "text", cwd=tmp_path, code=1)
+    done = echobound(*command, "--run", "text", cwd=tmp_path, code=1, env=UNCLIPPED)
     assert "All networks diverged" in done.stdout
-    done = echobound(*command, "--run", "json", "--json", cwd=tmp_path, code=1)
+    done = echobound(*command, "--run", "json", "--json", cwd=tmp_path, code=1, env=UNCLIPPED)
     result = json.loads(done.stdout)
     assert result["certificate"]["status"] == "all diverged"
     assert result["certificate"]["winner"] is result["certificate"]["threshold"] is result["stability"] is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from campaigns import UNCLIPPED
 from test_cli import COMMANDS, echobound
 
 from echobound.scenario import schema
@@ -54,7 +55,8 @@ def printed(tmp_path_factory):
     small = ["--law", "paper", "--order", "5", "--epsilon", "0.5", "--beta", "0.1", "--washout", "60"]
     columns = ["--inputs", "q3", "--outputs", "pH"]
     parts = ["--validation", "val.csv", "--test", "test.csv"]
-    unstable = ["--inputs", "u", "--outputs", "y", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
+    unstable = ["--inputs", "u", "--outputs", "y", "--law", "broad", "--order", "3", "--networks", "1"]
+    unstable += ["--beta", "0.5", "--seed", "3"]
     short = ",".join(f"short{i}.csv" for i in range(20))
     twenty = ["--validation", "val.csv", "--test", short]
     blocks = ["--blocks", "3", "--law", "paper", "--order", "5", "--networks", "20", "--committee", "0"]
@@ -115,7 +117,8 @@ def printed(tmp_path_factory):
     (desk / "planned" / "plan.json").write_text("{}")  # a run that has just begun
     found = {}
     for command, arguments, code in calls:
-        done = echobound(command, *arguments, "--json", cwd=desk, code=code)
+        env = UNCLIPPED if "growing.csv" in arguments else None
+        done = echobound(command, *arguments, "--json", cwd=desk, code=code, env=env)
         found.setdefault(command, []).append(json.loads(done.stdout, parse_constant=pytest.fail))
     return found
 

@@ -8,8 +8,18 @@ from gpu_at_hand import needs_gpu
 from kernel_agreement import agreement
 
 from echobound.data import Record
-from echobound.kernels import Fold, Problem, Segment, Status, get_kernel, hold_out
-from echobound.network import LeastSquares, ReservoirLaw, broad, paper
+from echobound.kernels import Fold, Problem, Segment, Status, blocks_in_turn, compiled_dynamics, get_kernel, hold_out
+from echobound.kernels.training import train_network
+from echobound.network import (
+    Adaptation,
+    Committee,
+    EchoStateNetwork,
+    LeastSquares,
+    MixedLaw,
+    ReservoirLaw,
+    broad,
+    paper,
+)
 from echobound.scores import Score, get_score
 
 GPU = pytest.param("gpu", marks=needs_gpu)
@@ -33,6 +43,9 @@ LAWS = {
     "order 1": paper(1),
     "order 3, fewer than non-zeros": paper(3),
     "broad": broad(order=40),
+    "clipped, all readout terms": dataclasses.replace(
+        paper(25), input_delays=3, present_input=True, output_delays=2, constant=True, clip=True
+    ),
 }
 
 
@@ -172,3 +185,141 @@ def test_washout_of_validation_is_not_scored(kernel, ph_records):
         problem = hold_out(training, validation, law=paper(10), scores=SCORES, washout=washout)
         trial = kernel.trial(problem, 0)
         assert trial.outputs[0].shape == (1, len(validation) - washout, 1)
+
+
+# ---------------------------------------------------------------- limits
+
+UNSTABLE = dataclasses.replace(unstable_law(), clip=True)
+EXCITED = {
+    "nothing": lambda u: 0.0 * u,
+    "as it is": lambda u: u,
+    "3 times": lambda u: 3.0 * u,
+    "1000 times": lambda u: 1000.0 * u,
+    "white noise": lambda u: 50.0 * np.random.default_rng(0).normal(size=u.shape),
+    "nearly infinite": lambda u: 1e300 * np.sign(u),
+}
+
+
+def longer(record, times=5):
+    return dataclasses.replace(record, u=np.tile(record.u, (times, 1)), y=np.tile(record.y, (times, 1)), name="longer")
+
+
+@pytest.mark.parametrize("scores", [SCORES, [get_score("peak")]], ids=["rms", "outputs"])
+def test_with_limits_nothing_diverges_and_what_is_held_is_said(kernel, scores):
+    record = exploding_record()
+    problem = hold_out(record, longer(record), law=UNSTABLE, scores=scores, washout=50)
+    rows = kernel.evaluate(problem, range(8))
+    assert np.isfinite(rows["scores"]).all()
+    assert set(rows["status"].tolist()) <= {Status.OK, Status.HELD}
+    assert (rows["status"] == Status.HELD).any(), "the test needs networks that are held"
+    for row, run in zip(rows, kernel.runs(problem, range(8)), strict=True):
+        [y], [limits] = run.outputs, problem.limits
+        at_limit = ((y <= limits.low + 1e-6) | (y >= limits.high - 1e-6)).mean(axis=0)
+        assert (row["status"] == Status.HELD) == bool((at_limit > 0.05 + limits.share).any())
+
+
+@pytest.mark.parametrize("horizon", [None, 1, 9])
+@pytest.mark.parametrize("name", ["clipped, all readout terms", "broad"])
+def test_clipped_rows_agree_with_the_reference(name, horizon, fast, mimo_records):
+    (training, _), (validation, _) = mimo_records
+    moved = dataclasses.replace(validation.part(0, 120), u=4.0 * validation.u[:120], name="beyond the training data")
+    problem = hold_out(training, moved, law=LAWS[name], scores=SCORES, washout=30, horizon=horizon)
+    _, _, disagree = agreement(problem, get_kernel("reference"), fast, range(4))
+    assert not disagree
+
+
+def within(model, y):
+    """Whether no output is beyond the bound, exactly, in the data's own units."""
+    low, high = model.bound.T
+    return bool(((y >= low) & (y <= high)).all())
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
+@pytest.mark.parametrize("case", ["exploding", "two outputs"])
+def test_no_output_of_a_model_is_ever_beyond_its_bound(case, scaling, kernel, mimo_records, tmp_path):
+    training = exploding_record() if case == "exploding" else mimo_records[0][0]
+    law = dataclasses.replace(UNSTABLE, scaling=scaling, feedback_scale=0.5, input_scale=0.1)
+    problem = hold_out(training, longer(training, 2), law=law, scores=SCORES, washout=30)
+    members = []
+    for index in range(2):
+        model, [outputs] = train_network(kernel, problem, index)
+        assert within(model, outputs)
+        model.save(tmp_path / "model.npz")
+        loaded = EchoStateNetwork.load(tmp_path / "model.npz")
+        assert loaded.digest == model.digest
+        assert (loaded.bound == model.bound).all()
+        late = dataclasses.replace(model, late_readout=True)
+        for excited in EXCITED.values():
+            record = dataclasses.replace(training.part(0, 90), u=excited(training.u[:90]))
+            for dynamics in (None, compiled_dynamics()):
+                how = {} if dynamics is None else {"dynamics": dynamics}
+                with np.errstate(over="ignore", invalid="ignore"):  # inputs near the largest double
+                    runs = [m.simulate(record, **how) for m in (model, loaded, late)]
+                    runs += [model.simulate(record.u, **how), model.simulate(record.u, initial=record.y[:3], **how)]
+                    runs += [m.predict(record, ahead, **how) for m in (model, late) for ahead in (1, 4)]
+                assert all(within(model, run.y) for run in runs)
+        members.append(model)
+    committee = Committee(tuple(members))
+    low, high = (np.median([one.bound[:, end] for one in members], axis=0) for end in (0, 1))
+    wild = committee.simulate(1000.0 * training.u[:250]).y
+    assert ((wild >= low) & (wild <= high)).all()
+
+
+def test_an_adapted_model_keeps_its_limits(kernel):
+    record = exploding_record()
+    model, _ = train_network(kernel, hold_out(record, longer(record, 2), law=UNSTABLE, scores=SCORES, washout=50), 0)
+    for forgetting in (1.0, 0.999):
+        adaptation = Adaptation(model, record, forgetting=forgetting)
+        adaptation.update(3.0 * record.u, 10.0 * record.y)  # a plant that has left its range altogether
+        adapted = adaptation.model
+        assert (adapted.readout != model.readout).any()
+        assert (adapted.bound == model.bound).all()
+        for excited in EXCITED.values():
+            with np.errstate(over="ignore", invalid="ignore"):
+                assert within(model, adapted.simulate(excited(record.u)).y)
+
+
+def test_each_fold_has_the_limits_of_its_own_training_data(kernel):
+    level = np.r_[np.linspace(0.0, 1.0, 150), np.linspace(10.0, 12.0, 150)]
+    record = Record(u=np.sin(0.3 * np.arange(300)), y=level)
+    problem = blocks_in_turn(record, 2, law=dataclasses.replace(UNSTABLE, norm=0.9), scores=SCORES, washout=10)
+    assert [limits.high[0] for limits in problem.limits] == pytest.approx([12.5, 1.25])
+    for run in kernel.runs(problem, range(3)):
+        for limits, outputs in zip(problem.limits, run.outputs, strict=True):
+            assert outputs.min() >= limits.low[0] - 1e-9
+            assert outputs.max() <= limits.high[0] + 1e-9
+
+
+def test_limits_that_are_not_reached_change_no_bit(kernel, ph_records):
+    never = 0
+    for horizon in (None, 3):
+        laws = (paper(12), dataclasses.replace(paper(12), clip=True))
+        problems = [hold_out(*ph_records, law=law, scores=SCORES, washout=60, horizon=horizon) for law in laws]
+        [limits] = problems[0].limits
+        for plain, clipped in zip(*(kernel.runs(problem, range(8)) for problem in problems), strict=True):
+            same = (plain.outputs[0] == clipped.outputs[0]).all()
+            inside = ((plain.outputs[0] > limits.low) & (plain.outputs[0] < limits.high)).all()
+            assert same == inside
+            never += int(inside)
+    assert 0 < never < 16, "the test needs both"
+
+
+# ---------------------------------------------------------------- demanding scores
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_demanding_rows_agree_with_the_reference_and_with_what_is_made(blocks, kernel, ph_records):
+    from echobound.candidates import Networks
+
+    scores = [get_score("robust"), *SCORES]
+    law = MixedLaw((broad(order=15), dataclasses.replace(paper(12), training=LeastSquares((1e-8, 1e-3)))))
+    in_turn = blocks_in_turn(ph_records[0], 3, law=law, scores=scores, washout=40)
+    problem = in_turn if blocks else hold_out(*ph_records, law=law, scores=scores, washout=60)
+    _, _, disagree = agreement(problem, get_kernel("reference"), kernel, range(4))
+    assert not disagree
+    rows = kernel.evaluate(problem, range(4))
+    plain = kernel.evaluate(dataclasses.replace(problem, scores=tuple(SCORES)), range(4))
+    assert (rows["scores"][:, 1:] == plain["scores"]).all(), "the other scores are as ever"
+    assert (rows["scores"][:, 0] <= rows["scores"][:, 1]).all()
+    for row in rows:
+        assert (Networks(kernel, problem).make(int(row["index"])).scores == row["scores"]).all()

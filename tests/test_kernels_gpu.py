@@ -1,19 +1,23 @@
 """The GPU kernel's own promises; what it shares with the others is in test_kernels_contract.py."""
 
 import dataclasses
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
+from campaigns import same
 from gpu_at_hand import needs_gpu
 from kernel_agreement import agreement
 
 from echobound.data import Record
 from echobound.draws import draw_key, draw_keys
 from echobound.errors import InputError, MissingExtra
-from echobound.kernels import get_kernel, gpu, hold_out
+from echobound.kernels import Status, blocks_in_turn, get_kernel, gpu, hold_out
 from echobound.kernels.gpu import batch as batches
-from echobound.kernels.gpu import device
-from echobound.network import LeastSquares, ReservoirLaw, broad, paper
+from echobound.kernels.gpu import device, work
+from echobound.kernels.training import network_and_run, train_network
+from echobound.network import LeastSquares, MixedLaw, ReservoirLaw, broad, paper, register_trainer
 from echobound.network.distribution import Choice, Uniform
 from echobound.network.reservoir import VALUES, draw_reservoir, symmetric
 from echobound.network.spectral_norm import spectral_norm
@@ -112,11 +116,11 @@ def test_rows_do_not_depend_on_the_memory_that_is_free(ph_records, monkeypatch):
     problem = hold_out(*ph_records, law=broad(), scores=SCORES, washout=60)
     kernel = get_kernel("gpu")
     whole = kernel.evaluate(problem, range(40))
-    monkeypatch.setattr(gpu, "free_bytes", lambda: 60 * 2**20)
+    monkeypatch.setattr(work, "free_bytes", lambda: 60 * 2**20)
     cut = kernel.evaluate(problem, range(40))
     for name in ("scores", "ridge", "status", "order"):
         assert (whole[name] == cut[name]).all(), name
-    monkeypatch.setattr(gpu, "free_bytes", lambda: 2**20)
+    monkeypatch.setattr(work, "free_bytes", lambda: 2**20)
     with pytest.raises(InputError, match=r"one network needs .* GiB on the GPU, but .* free"):
         kernel.evaluate(problem, range(4))
 
@@ -131,6 +135,178 @@ def test_more_states_than_a_thread_block_can_hold(ph_records):
 @needs_gpu
 def test_no_draws_no_rows(ph_records):
     assert len(get_kernel("gpu").evaluate(hold_out(*ph_records, law=paper(5), scores=SCORES), [])) == 0
+
+
+# ---------------------------------------------------------------- limits and demanding scores on the card
+
+
+def drifting(outputs=1):
+    """A plant that integrates, and a longer record of it: many free runs drift to their limits."""
+    k = np.arange(1500.0)
+    u = np.sin(0.11 * k) + 0.5 * np.sin(0.037 * k**1.1)
+    y = np.stack([np.cumsum(0.02 * u), np.minimum(np.cumsum(0.01 * u) + 0.1, 0.15)], axis=1)[:, :outputs]
+    return Record(u=u[:500], y=y[:500]), Record(u=3.0 * u[500:], y=y[500:])
+
+
+CLIPPED = ReservoirLaw(
+    order=Choice((6, 40)), output_delays=2, bias_scale=0.3, training=LeastSquares((1e-10, 1e-4)), clip=True,
+    scaling=Choice(("minmax", "standard")),
+)  # fmt: skip
+
+
+@needs_gpu
+@pytest.mark.parametrize("horizon", [None, 20])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("scores", [SCORES, [get_score("peak")]], ids=["rms", "outputs"])
+def test_clipped_rows_agree_and_so_does_what_is_held(outputs, horizon, scores):
+    problem = hold_out(*drifting(outputs), law=CLIPPED, scores=scores, washout=50, horizon=horizon)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(24))
+    assert not disagree
+    if horizon is None:
+        assert (get_kernel("gpu").evaluate(problem, range(24))["status"] == Status.HELD).any()
+
+
+@needs_gpu
+def test_outputs_on_the_card_stay_within_the_bound_bit_for_bit():
+    problem = hold_out(*drifting(2), law=CLIPPED, scores=SCORES, washout=50)
+    for index in range(8):
+        model, [outputs] = train_network(get_kernel("gpu"), problem, index)
+        assert (outputs >= model.bound[:, 0]).all()
+        assert (outputs <= model.bound[:, 1]).all()
+
+
+@needs_gpu
+@pytest.mark.parametrize("blocks", [False, True])
+def test_demanding_scores_agree(blocks, ph_records):
+    scores = [get_score("robust"), *SCORES]
+    law = dataclasses.replace(broad(), order=Choice((10, 40)))
+    one = blocks_in_turn(ph_records[0], 3, law=law, scores=scores, washout=40)
+    problem = one if blocks else hold_out(*ph_records, law=law, scores=scores, washout=60)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(8))
+    assert not disagree
+
+
+@needs_gpu
+def test_a_mixed_law_agrees(ph_records):
+    law = MixedLaw((broad(order=20), dataclasses.replace(paper(15), training=Other((1e-6,)))))
+    problem = hold_out(*ph_records, law=law, scores=SCORES, washout=60)
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(16))
+    assert not disagree
+
+
+# ---------------------------------------------------------------- shared with the host, without a card
+
+
+@register_trainer
+@dataclasses.dataclass(frozen=True)
+class Other(LeastSquares):
+    """A trainer that the card does not know, although it is made from one that it knows."""
+
+    kind = "other least squares"
+
+    def chosen(self, alternative):
+        return Other((self.ridges[alternative],))
+
+
+class PretendedCard(gpu.GPUKernel):
+    """A kernel whose card is the compiled code, and that remembers what it was asked for."""
+
+    def __init__(self):
+        self.cpu, self.asked = get_kernel("cpu"), []
+
+    def rows_on_card(self, problem, numbers):
+        self.asked.append((problem.law, numbers.tolist()))
+        return self.cpu.evaluate(problem, numbers.tolist())
+
+    def runs_on_card(self, problem, numbers):
+        self.asked.append((problem.law, numbers.tolist()))
+        return self.cpu.runs(problem, numbers.tolist())
+
+
+MIXED = MixedLaw(
+    (paper(6), dataclasses.replace(paper(9), training=Other((1e-8, 1e-4))), dataclasses.replace(paper(12), clip=True)),
+    (2, 1, 1),
+)
+
+
+@pytest.mark.parametrize("scores", [SCORES, [get_score("robust"), *SCORES]], ids=["plain", "demanding"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_draws_of_a_mixed_law_are_shared_and_come_back_in_order(scores, blocks, ph_records):
+    in_turn = blocks_in_turn(ph_records[0], 3, law=MIXED, scores=scores, washout=40, seed=2)
+    problem = in_turn if blocks else hold_out(*ph_records, law=MIXED, scores=scores, washout=60, seed=2)
+    indices = [11, 3, 0, 7, 5, 2, 9, 4, 20, 8, 1]
+    kernel, cpu = PretendedCard(), get_kernel("cpu")
+    rows, expected = kernel.evaluate(problem, indices), cpu.evaluate(problem, indices)
+    assert same(rows, expected)
+    kinds = {index: MIXED.component(problem.key(index)) for index in indices}
+    for law, asked in kernel.asked:
+        assert asked == [index for index in indices if kinds[index] is law], "one call for each kind that it knows"
+    assert {id(law) for law, _ in kernel.asked} == {id(MIXED.laws[0]), id(MIXED.laws[2])}
+    assert {id(kind) for kind in kinds.values()} == {id(law) for law in MIXED.laws}, "the test needs all kinds"
+    for cut in ([[one] for one in indices], [indices[:4], indices[4:]]):
+        assert same(np.concatenate([kernel.evaluate(problem, batch) for batch in cut]), expected)
+    for one, other in zip(kernel.runs(problem, indices), cpu.runs(problem, indices), strict=True):
+        assert (one.order, one.setting, one.clipped) == (other.order, other.setting, other.clipped)
+        assert (one.scores(problem) == other.scores(problem)).all()
+
+
+def test_what_the_card_does_not_know_is_made_on_the_host(ph_records):
+    scores = [get_score("robust")]
+    law = dataclasses.replace(paper(9), training=Other((1e-8, 1e-4)))
+    problem = hold_out(*ph_records, law=law, scores=scores, washout=60)
+    kernel, cpu = PretendedCard(), get_kernel("cpu")
+    assert same(kernel.evaluate(problem, range(3)), cpu.evaluate(problem, range(3)))
+    assert not kernel.asked
+    one, other = network_and_run(kernel, problem, 2), network_and_run(cpu, problem, 2)
+    assert one[0].digest == other[0].digest
+    assert (one[1].scores(problem) == other[1].scores(problem)).all()
+
+
+def test_an_error_on_the_card_ends_the_call(ph_records):
+    problem = hold_out(*ph_records, law=MIXED, scores=SCORES, washout=60)
+    kernel = PretendedCard()
+
+    def fail(*_):
+        raise InputError("a network is too large")
+
+    kernel.rows_on_card = fail
+    with pytest.raises(InputError, match="too large"):
+        kernel.evaluate(problem, range(12))
+
+
+def test_status_from_counts_is_the_one_from_outputs(monkeypatch):
+    """What is counted on the card decides as the outputs themselves do."""
+    problem = hold_out(*drifting(2), law=CLIPPED, scores=SCORES, washout=50)
+    runs = get_kernel("cpu").runs(problem, range(12))
+    low, high = problem.limits[0].ends
+    held = np.array([[((y <= low) | (y >= high)).sum(axis=0) / len(y) for y in run.outputs] for run in runs])
+    rms = np.ones_like(held)
+    rms[3] = np.inf
+    one = object.__new__(work.Work)
+    one.problem = problem
+    result = batches.BatchResult(rms=[rms], held=[held], failed=[], outputs=[], readouts=[])
+    expected = [[run.status(problem)] for run in runs]
+    expected[3] = [Status.DIVERGED]
+    assert one.status(result).tolist() == expected
+    assert [Status.HELD] in expected, "the test needs a network that is held"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no CUDA compiler")
+@pytest.mark.parametrize("diagonals", [0, 1])
+@pytest.mark.parametrize(("inputs", "outputs", "units"), [(1, 1, 1), (3, 2, 2), (2, 3, 5)])
+def test_sources_compile(inputs, outputs, units, diagonals, tmp_path):
+    sizes = {"NU": inputs, "NY": outputs, "SLOTS": 10, "DIAGONALS": diagonals, "UNITS": units, "THREADS": 128}
+    sizes |= {"RESIDENT": 4, "SETTLED": 1e-12, "CHECK_EVERY": 8}
+    for number, names in enumerate((("draw", "norm", "step", "run"), ("solve", "fallback"))):
+        source = tmp_path / f"{number}.cu"
+        source.write_text("\n".join((device.SOURCES / f"{name}.cu").read_text() for name in ("common", *names)))
+        options = [f"-D{name}={value}" for name, value in sizes.items()]
+        command = ["nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", *options, "-ptx", str(source)]
+        done = subprocess.run([*command, "-o", str(source) + ".ptx"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+# ---------------------------------------------------------------- is there a card?
 
 
 class Runtime:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.random import Philox, SeedSequence
 
 from echobound.data import Record
-from echobound.draws import VERIFICATION
+from echobound.draws import VERIFICATION, draw_key, unit, words
 from echobound.errors import DataError, InputError
 from echobound.kernels import Fold, Problem, Segment, blocks_in_turn, hold_out
 from echobound.kernels.base import final_fit
@@ -347,3 +347,112 @@ def test_a_refit_is_on_everything_with_one_ridge():
     assert fold.training == (Segment(0, 0, 50, 5), Segment(1, 0, 70, 5))
     assert (whole.seed, whole.stream, whole.family) == (4, problem.stream, problem.family)
     assert (whole.key(3) == problem.key(3)).all()
+
+
+# ---------------------------------------------------------------- demanding scores
+
+ROBUST = (get_score("robust"), get_score("rmse"))
+
+
+def test_only_demanding_scores_make_a_demanding_problem():
+    first = record(80)
+    assert not hold_out(first, record(60), law=paper(5), scores=SCORES, washout=5).demanding
+    assert hold_out(first, record(60), law=paper(5), scores=ROBUST, washout=5).demanding
+
+
+def test_the_whole_of_a_hold_out_is_its_training_data_twice_once_with_noise():
+    records = [record(80), record(70, level=2.0)]
+    problem = hold_out(records, record(60), law=paper(5), scores=ROBUST, washout=5, seed=3)
+    whole = problem.whole
+    [fold] = whole.folds
+    assert fold.training == problem.folds[0].training
+    assert fold.scored == (Segment(0, 0, 80, 5), Segment(1, 0, 70, 5), Segment(3, 0, 80, 5), Segment(4, 0, 70, 5))
+    half = len(whole.measured[0]) // 2
+    assert (whole.measured[0][:half] == whole.measured[0][half:]).all()
+    assert (whole.measured[0][:half] == np.concatenate([records[0].y[5:], records[1].y[5:]])).all()
+    assert (whole.seed, whole.law, whole.scores) == (problem.seed, problem.law, problem.scores)
+
+
+@pytest.mark.parametrize("blocks", [2, 3])
+def test_the_whole_of_blocks_is_all_records(blocks):
+    problem = blocks_in_turn([record(80), record(70)], blocks, law=paper(5), scores=ROBUST, washout=5)
+    [fold] = problem.whole.folds
+    assert fold.training == (Segment(0, 0, 80, 5), Segment(1, 0, 70, 5))
+    assert [segment.record for segment in fold.scored] == [0, 1, 2, 3]
+
+
+def test_the_noise_follows_from_the_seed_and_is_two_per_cent_of_all_training_inputs():
+    k = np.arange(6000)
+    u = np.stack([np.sin(0.3 * k), 40.0 * np.cos(0.07 * k) ** 3 + 7.0], axis=1)
+    one, two = Record(u=u[:4000], y=np.cos(0.2 * k[:4000])), Record(u=u[4000:], y=np.cos(0.2 * k[4000:]))
+    problem = hold_out([one, two], two, law=paper(5), scores=ROBUST, washout=5, seed=8)
+    noise = [problem.whole.records[3 + i].u - original.u for i, original in enumerate((one, two))]
+    for number, original in enumerate((one, two)):
+        levels = unit(words(draw_key(8, 3, 0, number), 0, original.u.size)).reshape(original.u.shape)
+        expected = np.sqrt(3.0) * 0.02 * u.std(axis=0) * (2.0 * levels - 1.0)
+        assert noise[number] == pytest.approx(expected, abs=1e-12)
+    together = np.concatenate(noise)
+    assert together.std(axis=0) == pytest.approx(0.02 * u.std(axis=0), rel=0.05)
+    assert abs(np.corrcoef(together.T)[0, 1]) < 0.05
+    again, other = dataclasses.replace(problem), dataclasses.replace(problem, seed=9)
+    assert (again.whole.records[3].u == problem.whole.records[3].u).all()
+    assert (again.on(VERIFICATION).of_family(5, paper(5)).whole.records[3].u == problem.whole.records[3].u).all()
+    assert not (other.whole.records[3].u == problem.whole.records[3].u).any()
+
+
+def test_of_long_records_the_end_is_run_over_and_all_is_trained_on():
+    k = np.arange(11_000)
+    long = Record(u=np.sin(0.3 * k), y=np.cos(0.2 * k))
+    for washout, start in ((50, 950), (10_500, 0)):
+        [fold] = hold_out(long, long, law=paper(5), scores=ROBUST, washout=washout).whole.folds
+        assert fold.training == (Segment(0, 0, 11_000, washout),)
+        assert {(s.start, s.stop) for s in fold.scored} == {(start, 11_000)}
+
+
+def test_without_demands_the_whole_is_the_training_data_once():
+    problem = blocks_in_turn([record(80)], 2, law=paper(5), scores=SCORES, washout=5)
+    assert problem.whole.folds == (Fold((Segment(0, 0, 80, 5),), (Segment(0, 0, 80, 5),)),)
+    assert problem.whole.records == problem.records
+
+
+def test_demanded_scores_by_hand():
+    problem = hold_out(record(80), record(60), law=paper(5), scores=ROBUST, washout=5)
+    [measured], whole = problem.measured, problem.whole.measured[0]
+    half = len(whole) // 2
+    outputs = measured + 0.01
+    over = np.concatenate([whole[:half] + 0.2, whole[:half] + 0.2 + 0.05])
+    deviation = whole[:half].std()
+    expected = 100 * (1 - 0.2 / deviation) - 100 * 0.05 / deviation
+    assert problem.scores_of([outputs], over) == pytest.approx([expected, 0.01])
+    close = np.concatenate([whole[:half], whole[:half]])
+    assert problem.scores_of([outputs], close)[0] == pytest.approx(100 * (1 - 0.01 / measured.std()))
+
+
+def test_a_problem_of_another_law_shares_the_data_and_not_the_draws():
+    problem = blocks_in_turn([record(80)], 2, law=paper(5), scores=ROBUST, washout=5)
+    whole = problem.whole
+    other = problem.of_law(ReservoirLaw(order=7, scaling="standard"))
+    assert other.scaled(0, "minmax") is problem.scaled(0, "minmax")
+    assert other.whole.records is whole.records, "noise is made once"
+    assert other.whole.law is other.law
+    assert final_fit(problem, 0).scaled(0, "minmax") is final_fit(problem, 0).scaled(0, "minmax"), "scaled once"
+    assert other.draw(0).hyper.order == 7
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize("kind", ["minmax", "standard", "none"])
+def test_limits_of_a_fold_are_scaled_with_its_data(kind):
+    folds = (Fold((Segment(0, 10, 40, 5),), (Segment(1, 0, 80, 5),)),)
+    problem = Problem((record(80), record(80, level=100.0)), folds, ReservoirLaw(order=5, clip=True), SCORES)
+    y = problem.records[0].y[10:40]
+    limits, data = problem.limits[0], problem.scaled(0, kind)
+    assert limits.low == pytest.approx(y.min() - 0.25 * np.ptp(y))
+    assert data.scaling.outputs_back(data.limits.low) == pytest.approx(limits.low)
+    assert data.scaling.outputs_back(data.limits.high) == pytest.approx(limits.high)
+    draw = problem.on_fold(0, problem.draw(3))
+    assert draw.limits is problem.scaled(0, draw.hyper.scaling).limits
+    assert draw.reservoir is problem.on_fold(0, draw).reservoir, "what was drawn is not drawn again"
+    unclipped = dataclasses.replace(problem, law=paper(5))
+    assert unclipped.on_fold(0, unclipped.draw(3)).limits is None

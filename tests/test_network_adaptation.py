@@ -1,6 +1,6 @@
 """Adaptation: recursive least squares against batch least squares, and a readout that follows a drifting plant."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from echobound.data import Record
 from echobound.errors import DataError, InputError
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import ReservoirLaw, paper, respond
+from echobound.network import LeastSquares, MixedLaw, ReservoirLaw, paper, register_trainer, respond
 from echobound.network.adaptation import SHARE, WINDOW, Adaptation
 from echobound.network.dynamics import features, teacher_states
 from echobound.network.readout import least_squares
@@ -322,3 +322,23 @@ def test_bad_samples(mimo_records):
     with pytest.raises(DataError):
         Adaptation(replace(adaptation.model, origin={}), [Record(u=[1.0, 2.0], y=[1.0, 2.0])])
     np.testing.assert_array_equal(adaptation.model.readout, before)
+
+
+def test_of_a_mixed_law_the_training_of_the_draws_own_kind_counts(ph_records):
+    @register_trainer
+    @dataclass(frozen=True)
+    class Elsewhere(LeastSquares):
+        kind = "trained elsewhere"
+
+    law = MixedLaw((paper(6), replace(paper(8), training=Elsewhere())))
+    problem = hold_out(*ph_records, law=law, scores=[get_score("fit")], washout=60)
+    seen = set()
+    for index in range(8):
+        model, _ = train_network(get_kernel("reference"), problem, index)
+        if model.order == 6:
+            assert Adaptation(model, ph_records[0]).model.readout == pytest.approx(model.readout, rel=1e-3, abs=1e-3)
+        else:
+            with pytest.raises(InputError, match="this network was trained by trained elsewhere"):
+                Adaptation(model, ph_records[0])
+        seen.add(model.order)
+    assert seen == {6, 8}

@@ -138,3 +138,57 @@ def test_every_part_counts_in_the_digest(model):
         other = dataclasses.replace(network, **{name: getattr(network, name) + 1})
         assert other.digest != network.digest
     assert dataclasses.replace(network, readout=network.readout * (1 + 1e-15)).digest != network.digest
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.fixture(scope="module")
+def clipped(ph_records):
+    law = dataclasses.replace(paper(12), clip=True, output_delays=1)
+    problem = hold_out(*ph_records, law=law, scores=[get_score("fit")], washout=60)
+    return train_network(get_kernel("reference"), problem, 0)[0]
+
+
+def test_a_file_from_before_there_were_limits_is_read_and_runs_as_it_did(clipped, ph_records, tmp_path):
+    law = dataclasses.replace(paper(12), output_delays=1)
+    problem = hold_out(*ph_records, law=law, scores=[get_score("fit")], washout=60)
+    model, _ = train_network(get_kernel("reference"), problem, 0)
+    header, arrays = model.content()
+    assert not [name for name in arrays if name.startswith("limits.")], "files without limits are as before"
+    assert "clip" not in header["origin"]["law"]
+    model.save(tmp_path / "old.npz")
+    old = EchoStateNetwork.load(tmp_path / "old.npz")
+    assert (old.limits, old.bound) == (None, None)
+    record = ph_records[1]
+    assert (old.simulate(record).y == model.simulate(record).y).all()
+    assert (clipped.readout == old.readout).all(), "limits change the runs, not the training"
+    assert (dataclasses.replace(clipped, limits=None).simulate(record).y == old.simulate(record).y).all()
+
+
+def test_limits_are_saved_and_bound_the_outputs(clipped, ph_records, tmp_path):
+    clipped.save(tmp_path / "model.npz")
+    loaded = EchoStateNetwork.load(tmp_path / "model.npz")
+    assert loaded.digest == clipped.digest
+    for name in ("low", "high", "share"):
+        assert (getattr(loaded.limits, name) == getattr(clipped.limits, name)).all()
+    y = ph_records[0].y
+    assert loaded.bound == pytest.approx(np.array([[y.min() - 0.25 * np.ptp(y), y.max() + 0.25 * np.ptp(y)]]))
+
+
+@pytest.mark.parametrize("broken", [np.array([np.nan]), np.array([np.inf]), np.zeros(2)])
+@pytest.mark.parametrize("name", ["limits.low", "limits.high", "limits.share"])
+def test_damaged_limits_are_refused(clipped, name, broken, tmp_path):
+    header, arrays = clipped.content()
+    with pytest.raises(DamagedFile, match=f"array {name}"):
+        EchoStateNetwork.from_content(header, {**arrays, name: broken}, tmp_path / "model.npz")
+    without = {key: array for key, array in arrays.items() if key != name}
+    with pytest.raises(DamagedFile, match="not a complete model"):
+        EchoStateNetwork.from_content(header, without, tmp_path / "model.npz")
+
+
+def test_limits_the_wrong_way_round_are_refused(clipped, tmp_path):
+    header, arrays = clipped.content()
+    swapped = {**arrays, "limits.low": arrays["limits.high"], "limits.high": arrays["limits.low"]}
+    with pytest.raises(DamagedFile, match="below the upper"):
+        EchoStateNetwork.from_content(header, swapped, tmp_path / "model.npz")

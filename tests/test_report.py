@@ -14,7 +14,7 @@ import pytest
 
 from echobound.data import Record
 from echobound.identify import identify
-from echobound.network import respond
+from echobound.network import broad, respond
 from echobound.plants import ph_experiment
 from echobound.report import write_page
 from echobound.report.contents import RunContents
@@ -254,7 +254,8 @@ def growing(samples):
 
 @pytest.mark.filterwarnings("ignore:200 training samples")
 def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
-    result = identify(growing(300), growing(8000), order=3, networks=1, beta=0.5, seed=3, run=tmp_path / "run")
+    unclipped = dataclasses.replace(broad(3), clip=False)
+    result = identify(growing(300), growing(8000), law=unclipped, networks=1, beta=0.5, seed=3, run=tmp_path / "run")
     assert result.model is None
     page = Outline((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
     assert "All networks diverged" in page.text
@@ -265,7 +266,8 @@ def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
 def test_a_model_that_diverges_on_test_data_has_a_page(tmp_path):
     run = tmp_path / "run"
     test = dataclasses.replace(growing(8000), u=-growing(8000).u)
-    result = identify(growing(300), growing(300), test=test, order=3, networks=1, beta=0.5, seed=3, run=run)
+    unclipped = dataclasses.replace(broad(3), clip=False)
+    result = identify(growing(300), growing(300), test=test, law=unclipped, networks=1, beta=0.5, seed=3, run=run)
     assert not np.isfinite(result.scores["test"]["fit"])
     assert "Test data" in Outline((run / "report.html").read_text(encoding="utf-8")).text
 

@@ -164,3 +164,47 @@ def test_the_registry_finds_refuses_and_keeps() -> None:
         register_score(Score("fit", rmse, "min"))
     with pytest.raises(InputError, match=r"unknown score 'r2': known are .*fit.*rmse"):
         get_score("r2")
+
+
+# ---------------------------------------------------------------- robust
+
+WAVE = np.stack([np.sin(0.3 * np.arange(60.0)), 5.0 + 2.0 * np.cos(0.1 * np.arange(60.0))], axis=1)
+
+
+@given(st.floats(-50, 100), st.floats(0, 3), st.floats(0, 3))
+def test_robust_is_the_lesser_fit_less_the_change_by_noise(value, error, change):
+    signs = np.where(np.arange(60) % 2, 1.0, -1.0)[:, None]
+    simulated = WAVE + error * signs
+    found = get_score("robust").demanded(value, WAVE, simulated, simulated + change * WAVE.std(axis=0) * signs)
+    over = np.mean(100 * (1 - error / WAVE.std(axis=0)))
+    assert found == pytest.approx(min(value, over) - 100 * change, abs=1e-6)
+    assert found <= value + 1e-9
+
+
+def test_robust_without_demands_is_fit():
+    robust = get_score("robust")
+    assert robust(WAVE, WAVE + 0.1) == get_score("fit")(WAVE, WAVE + 0.1)
+    assert (robust.direction, robust.unit, robust.worst) == ("max", "%", -np.inf)
+
+
+def test_a_run_over_the_training_data_that_is_not_finite_scores_worst():
+    broken = WAVE.copy()
+    broken[7, 0] = np.nan
+    robust = get_score("robust")
+    assert robust.demanded(90.0, WAVE, broken, WAVE) == robust.demanded(90.0, WAVE, WAVE, broken)
+    assert robust.demanded(90.0, WAVE, WAVE, np.where(np.isnan(broken), np.inf, WAVE)) == -np.inf
+    huge = np.full_like(WAVE, 1e308)
+    assert robust.demanded(90.0, WAVE, huge, -huge) == -np.inf
+
+
+def test_a_score_without_demands_keeps_its_value():
+    assert get_score("rmse").demanded(0.25, WAVE, WAVE * np.nan, WAVE) == 0.25
+
+
+def test_outputs_that_do_not_move_over_the_training_data_are_left_out():
+    still = np.concatenate([WAVE[:, :1], np.full((60, 1), 3.0)], axis=1)
+    robust = get_score("robust")
+    moved = still + np.array([0.1, 0.7])
+    assert robust.demanded(95.0, still, moved, moved) == robust.demanded(95.0, WAVE[:, :1], moved[:, :1], moved[:, :1])
+    nothing = np.full((60, 1), 3.0)
+    assert robust.demanded(95.0, nothing, nothing, nothing) == 95.0

@@ -19,7 +19,7 @@ from echobound.errors import InputError
 from echobound.kernels.base import Kernel
 from echobound.kernels.problem import Problem
 from echobound.kernels.sensitivity import Agreement, compare_rows
-from echobound.kernels.training import train_network
+from echobound.kernels.training import network_and_run
 from echobound.scores import Score
 
 REMADE = 1e-6  # relative: far above rounding, far below what a forger could gain
@@ -113,10 +113,8 @@ class Networks(Candidates):
 
     def make(self, index: int) -> Made:
         """Draw and train one network; with blocks in turn, the model is trained on all of them."""
-        model, outputs = train_network(self.kernel, self.problem, index)
-        run = self.kernel.runs(self.problem, [index])[0] if self.problem.demanding else None
-        whole = None if run is None else run.whole
-        return Made(model, self.problem.scores_of(outputs, whole), outputs)
+        model, run = network_and_run(self.kernel, self.problem, index)
+        return Made(model, run.scores(self.problem), [*run.outputs])
 
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""

@@ -236,7 +236,8 @@ def robust_fit(value: float, measured: Array, simulated: Array, disturbed: Array
     """The lesser of two FITs, less what noise on the inputs changes: on the scored samples, and over the training data.
 
     Both FITs are of free runs (or predictions), the second of the model that is trained on all data. The change is the
-    root mean square between the outputs with and without noise, in per cent of each output's standard deviation.
+    root mean square between the outputs with and without noise, in per cent of each output's standard deviation. An
+    output that does not vary over the training data is left out there.
 
     Examples
     --------
@@ -244,7 +245,12 @@ def robust_fit(value: float, measured: Array, simulated: Array, disturbed: Array
     >>> robust_fit(90.0, y, y, y), round(robust_fit(90.0, y, y, y + 0.1), 2)
     (90.0, 77.75)
     """
-    change = 100.0 - fit(measured, measured + (disturbed - simulated))
+    moving = (measured != measured[0]).any(axis=0)
+    if not moving.any():
+        return value
+    measured, simulated, disturbed = (signal[:, moving] for signal in (measured, simulated, disturbed))
+    with np.errstate(over="ignore"):  # outputs near the largest double: the change is infinite
+        change = 100.0 - fit(measured, measured + (disturbed - simulated))
     return float(min(value, float(fit(measured, simulated))) - change)
 
 

@@ -64,7 +64,7 @@ class Run:
         if not all(np.isfinite(outputs).all() for outputs in self.outputs):
             return Status.DIVERGED
         held = self.clipped and any(
-            limits.holds(outputs) for limits, outputs in zip(problem.limits, self.outputs, strict=True)
+            limits.holds(limits.held(outputs)) for limits, outputs in zip(problem.limits, self.outputs, strict=True)
         )
         return Status.HELD if held else Status.OK
 
@@ -119,6 +119,9 @@ class Kernel(Protocol):
     def trial(self, problem: Problem, index: int) -> Trial:
         """One draw with what came out of it, for the network that is kept and for users' own scores."""
 
+    def over_training(self, problem: Problem, trial: Trial, best: int) -> Signal:
+        """Of a demanding problem: outputs over the training data of the draw with alternative `best`."""
+
     def runs(self, problem: Problem, indices: Iterable[int]) -> list[Run]:
         """What the given draws are scored by."""
 
@@ -151,14 +154,14 @@ class TrialKernel(ABC):
         """What one draw is scored by."""
         trial = self.trial(problem, index)
         best, _ = trial.pick(problem)
-        whole = self._whole(problem, index, trial, best) if problem.demanding else None
+        whole = self.over_training(problem, trial, best) if problem.demanding else None
         clipped = bool(trial.draw.law.clip)
         return Run(trial.hyper.order, trial.settings[best], trial.simulated(best), whole, clipped)
 
-    def _whole(self, problem: Problem, index: int, trial: Trial, best: int) -> Signal:
-        """Outputs over the training data, of the model that would be kept."""
+    def over_training(self, problem: Problem, trial: Trial, best: int) -> Signal:
+        """Outputs over the training data (see `Problem.whole`) of a draw that is trained on all of them."""
         if len(problem.folds) > 1:
-            return self.trial(final_fit(problem, best, trial.draw.law), index).simulated(0)[0]
+            return self.trial(final_fit(problem, best, trial.draw.law), trial.draw.index).simulated(0)[0]
         draw = problem.on_fold(0, trial.draw)  # of a hold-out, it is the network that was scored
         return np.asarray(simulate_fold(problem.whole, 0, draw, [trial.trained[0][best]], self.tools(draw))[0])
 

@@ -114,8 +114,9 @@ class Problem:
         """The same problem for another law: that of one kind of draws, or with one alternative of its training."""
         other = replace(self, law=law)
         for name in ("_scaled", "measured", "limits"):  # the data are the same, and need not be scaled again
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
+            other.__dict__[name] = getattr(self, name)
+        if "whole" in self.__dict__:
+            other.__dict__["whole"] = self.whole.of_law(law)
         return other
 
     def key(self, index: int) -> Words:
@@ -168,7 +169,7 @@ class Problem:
         if not self.demanding:
             # A problem needs something to score; what this fit scores on its own training data is used by nobody.
             return replace(self, folds=(Fold(training, training),))
-        ends = tuple(replace(s, start=max(s.start, s.stop - RUN_OVER)) for s in training)
+        ends = tuple(replace(s, start=max(s.start, s.stop - s.washout - RUN_OVER)) for s in training)
         noisy = tuple(replace(segment, record=len(self.records) + number) for number, segment in enumerate(ends))
         spread = np.concatenate([self.signals(segment)[0] for segment in training]).std(axis=0)
         copies = tuple(self._disturbed(number, ends[number], spread) for number in range(len(ends)))
@@ -185,7 +186,8 @@ class Problem:
     def scores_of(self, outputs: Sequence[Signal], whole: Signal | None = None) -> Vector:
         """Every score of a model, from its outputs on each fold and, for one that demands it, over the training data.
 
-        `whole` has the outputs for the inputs as measured, and then as many for noisy ones.
+        `whole` has the outputs for the inputs as measured, and then as many for noisy ones. Without it, all scores are
+        those of the folds alone.
         """
         folds = list(zip(self.measured, outputs, strict=True))
         means = [float(np.mean([score(measured, simulated) for measured, simulated in folds])) for score in self.scores]

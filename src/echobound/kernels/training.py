@@ -9,7 +9,7 @@ import numpy as np
 
 from echobound.arrays import Array, Signal
 from echobound.errors import InputError
-from echobound.kernels.base import Kernel, Trial, final_fit
+from echobound.kernels.base import Kernel, Run, Trial, final_fit
 from echobound.kernels.problem import Problem
 from echobound.network.cascade import Cascade
 from echobound.network.cascade_model import CascadeModel
@@ -26,52 +26,71 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[PlantMo
     block was scored, and the model is the same draw trained once more, on all of the training data and with the
     alternative (the ridge) that was best over the blocks. See `_refit` for what happens if that one does not hold.
     """
+    model, run = network_and_run(kernel, problem, index)
+    return model, [*run.outputs]
+
+
+def network_and_run(kernel: Kernel, problem: Problem, index: int) -> tuple[PlantModel, Run]:
+    """As `train_network`, with all that the draw is scored by."""
     trial = kernel.trial(problem, index)
     table = trial.table(problem)
     best, _ = trial.pick(problem)
     if len(problem.folds) == 1:
-        return _model(problem, trial, problem, 0, trial.trained[0][best]), trial.simulated(best)
-    first = table[:, 0] if problem.scores[0].direction == "max" else -table[:, 0]
-    # Best first; of equal ones the first, as `pick` does.
-    order = [best, *(int(a) for a in np.argsort(-first, kind="stable") if a != best)]
-    return _refit(kernel, problem, index, trial, order), trial.simulated(best)
+        model = _model(problem, trial, problem, 0, trial.trained[0][best])
+        whole = kernel.over_training(problem, trial, best) if problem.demanding else None
+    else:
+        first = table[:, 0] if problem.scores[0].direction == "max" else -table[:, 0]
+        # Best first; of equal ones the first, as `pick` does.
+        order = [best, *(int(a) for a in np.argsort(-first, kind="stable") if a != best)]
+        model, whole = _refit(kernel, problem, index, trial, order)
+    clipped, whole = bool(trial.draw.law.clip), whole if problem.demanding else None
+    return model, Run(trial.hyper.order, trial.settings[best], trial.simulated(best), whole, clipped)
 
 
-def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> PlantModel:
+def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> tuple[PlantModel, Signal]:
     """Train on all data, with the first alternative that does no worse on them than the blocks did.
+
+    Also returned are the outputs over the training data with the first of all alternatives, by which a demanding
+    problem scores the draw: what is kept instead of it was not scored.
 
     The blocks were scored on data that were not trained on, so that a refit that does worse on its own training data
     has gone wrong: typically, its free run drifts off somewhere. Then the next best alternative is tried. If all of
     them fail, what is nearest to the training data is kept, a network that was trained for one of the blocks included.
     """
-    spread = np.concatenate(problem.measured).std(axis=0)
+    measured = np.concatenate(problem.measured)
+    spread = measured.std(axis=0)
+    folds = _error(measured, np.concatenate(trial.simulated(order[0])), spread)  # as they were scored
     found: list[tuple[float, Problem, Trial, int, Trained]] = []
+    runs: list[Signal] = []
     for alternative in order:
         whole = final_fit(problem, alternative, trial.draw.law)
         fitted = kernel.trial(whole, index)
         if len(fitted.trained[0]) > 1:
             kind = trial.draw.law.training.kind
             raise InputError(f"training by {kind} has several alternatives: its `chosen` must leave one")
-        folds = _error(np.concatenate(problem.measured), np.concatenate(trial.simulated(alternative)), spread)
-        error = _error(whole.measured[0], fitted.simulated(0)[0], spread)
-        if error <= folds:
-            return _model(problem, fitted, whole, 0, fitted.trained[0][0])
+        runs.append(fitted.simulated(0)[0])
+        # Of a demanding problem the second half has noisy inputs, which no block had.
+        end = len(runs[-1]) // 2 if problem.demanding else len(runs[-1])
+        error = _error(whole.measured[0][:end], runs[-1][:end], spread)
+        if error <= folds and np.isfinite(error):
+            return _model(problem, fitted, whole, 0, fitted.trained[0][0]), runs[0]
         found.append((error, whole, fitted, 0, fitted.trained[0][0]))
     for fold, trained in enumerate(trial.trained):
         model = _model(problem, trial, problem, fold, trained[order[0]])
         records = [problem.records[segment.record] for segment in problem.whole.folds[0].training]
-        runs = [model.simulate(r) if problem.horizon is None else model.predict(r, problem.horizon) for r in records]
-        measured = np.concatenate([r.y[run.first :] for r, run in zip(records, runs, strict=True)])
-        error = _error(measured, np.concatenate([run.y for run in runs]), spread)
+        own = [model.simulate(r) if problem.horizon is None else model.predict(r, problem.horizon) for r in records]
+        known = np.concatenate([r.y[run.first :] for r, run in zip(records, own, strict=True)])
+        error = _error(known, np.concatenate([run.y for run in own]), spread)
         found.append((error, problem, trial, fold, trained[order[0]]))
     _, data, kept, fold, network = min(found, key=lambda one: one[0])
-    return _model(problem, kept, data, fold, network)
+    return _model(problem, kept, data, fold, network), runs[0]
 
 
 def _error(measured: Array, simulated: Array, spread: Array) -> float:
     """Root-mean-square error in standard deviations of the outputs, over all of them; infinite if diverged."""
-    errors = rmse_per_output(measured, simulated[: len(measured)])
-    return float(np.sqrt(np.mean(np.square(errors / np.where(spread > 0, spread, 1.0)))))
+    errors = rmse_per_output(measured, simulated) / np.where(spread > 0, spread, 1.0)
+    with np.errstate(over="ignore"):  # an error that is too large to be squared is as good as infinite
+        return float(np.sqrt(np.mean(np.square(errors))))
 
 
 def _model(problem: Problem, trial: Trial, data: Problem, fold: int, trained: Trained) -> PlantModel:

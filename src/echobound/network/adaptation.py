@@ -11,16 +11,19 @@ the ridge of the training.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.arrays import Matrix
 from echobound.data.record import Record, as_records
+from echobound.draws import draw_key
 from echobound.errors import DataError, InputError
 from echobound.network.dynamics import features
+from echobound.network.mixed import MixedLaw
 from echobound.network.model import EchoStateNetwork
 from echobound.network.plant_model import PlantModel
 from echobound.network.recursive import RecursiveLeastSquares
@@ -81,12 +84,11 @@ class Adaptation:
             )
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
-        # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.
-        training_of = model.origin.get("law", {}).get("training", {})
-        if training_of.get("kind", LeastSquares.kind) != LeastSquares.kind:
+        trained_by = _training_of(model)
+        if trained_by != LeastSquares.kind:
             raise InputError(
-                "adaptation continues training by least squares, but this network was trained by"
-                f" {training_of['kind']}: take a network of a law that is trained by least squares"
+                f"adaptation continues training by least squares, but this network was trained by {trained_by}: take a"
+                " network of a law that is trained by least squares"
             )
         self._base, self.kept = model, float(kept)
         hyper = model.reservoir.hyper
@@ -189,9 +191,25 @@ class Adaptation:
 
     @property
     def model(self) -> EchoStateNetwork:
-        """The network with its present readout. Computing it costs more than a sample: ask for it when you need it."""
+        """The network with its present readout, and with the limits that it was trained with, if it has any.
+
+        Computing it costs more than a sample: ask for it when you need it.
+        """
         base, readout = self._base, self._solver.readout(self._ridge)
         return replace(base, readout=readout, origin={**base.origin, "adapted": self.samples})
+
+
+def _training_of(model: EchoStateNetwork) -> str:
+    """The kind of training by which a network was made.
+
+    Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.
+    """
+    origin = model.origin
+    law: Mapping[str, Any] = origin.get("law", {})
+    if law.get("kind") == MixedLaw.kind:  # each kind of a mixed law has a training of its own
+        key = draw_key(*(origin[name] for name in ("seed", "stream", "family", "index")))
+        law = MixedLaw.from_dict(law).component(key).to_dict()
+    return str(law.get("training", {}).get("kind", LeastSquares.kind))
 
 
 def _several(values: ArrayLike, channels: int) -> Matrix:

@@ -22,12 +22,14 @@ from echobound.network.training import LeastSquares, Trainer, get_trainer
 
 
 class NetworkLaw(ABC):
-    """What every law of networks has: its name, and how a draw is made, trained and clipped."""
+    """What every law of networks has: its name, and how a draw is made.
+
+    A law that draws one kind only also has `training`, its `Trainer`; `padding`, the steps for which the first sample
+    of a segment is held before it; and `clip`, whether outputs are clipped to the limits of the training data. A draw
+    is asked for them by ``draw.law``, which is always such a law.
+    """
 
     name: str
-    training: Trainer
-    padding: int  # steps for which the first sample of a segment is held before it
-    clip: bool  # whether outputs are clipped to the limits of the training data before they are fed back
 
     @abstractmethod
     def draw_at(self, inputs: int, outputs: int, seed: int, stream: int, family: int, index: int) -> Any:

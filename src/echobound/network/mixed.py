@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,7 +13,6 @@ from echobound.errors import InputError
 from echobound.network.cascade_law import CascadeLaw
 from echobound.network.law import NetworkLaw, ReservoirLaw
 from echobound.network.reservoir import KIND
-from echobound.network.training import Trainer
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class MixedLaw(NetworkLaw):
     """Networks of several kinds: each draw first chooses one of the laws, with its own word, and is then drawn from it.
 
     The words that choose are used for nothing else. Given its kind, a draw is one of that law alone, with the same
-    seed, stream, family and index.
+    seed, stream, family and index. How it is trained and whether it is clipped is up to its kind (``draw.law``).
 
     Parameters
     ----------
@@ -47,16 +47,20 @@ class MixedLaw(NetworkLaw):
     name: str = "mixed"
 
     def __post_init__(self) -> None:
-        weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.laws)
-        if not self.laws or len(weights) != len(self.laws) or not all(0 < w < float("inf") for w in weights):
+        laws, weights = tuple(self.laws), tuple(self.weights) or (1.0,) * len(self.laws)
+        positive = all(isinstance(w, int | float) and 0 < w < math.inf for w in weights)
+        if not laws or len(weights) != len(laws) or not positive:
             raise InputError(
-                f"a mixed law needs one or more laws, each with a positive weight, got {len(self.laws)} laws and the"
-                f" weights {list(weights)}"
+                f"a mixed law needs one or more laws, each with a positive weight, got {len(laws)} laws and the weights"
+                f" {list(weights)}"
             )
-        if any(isinstance(law, MixedLaw) for law in self.laws):
-            raise InputError("a mixed law is made of laws that draw one kind each: give their parts instead")
-        object.__setattr__(self, "laws", tuple(self.laws))
-        object.__setattr__(self, "weights", weights)
+        for law in laws:
+            if not isinstance(law, NetworkLaw):
+                raise InputError(f"a mixed law is made of laws of networks, got {law!r}: give a ReservoirLaw, say")
+            if isinstance(law, MixedLaw):
+                raise InputError("a mixed law is made of laws that draw one kind each: give their parts instead")
+        object.__setattr__(self, "laws", laws)
+        object.__setattr__(self, "weights", tuple(float(w) for w in weights))
 
     def component(self, key: Words) -> NetworkLaw:
         """The kind that the draw of this key is of."""
@@ -80,21 +84,6 @@ class MixedLaw(NetworkLaw):
         """Largest number of readout columns that a draw can have."""
         return max(law.most_columns(inputs, outputs) for law in self.laws)
 
-    @property
-    def training(self) -> Trainer:  # type: ignore[override]
-        """There is no training of the whole: each kind has its own."""
-        raise AttributeError("each kind of a mixed law has its own training: ask the law of a draw")
-
-    @property
-    def padding(self) -> int:  # type: ignore[override]
-        """The longest of its kinds."""
-        return max(law.padding for law in self.laws)
-
-    @property
-    def clip(self) -> bool:  # type: ignore[override]
-        """Whether all kinds are clipped."""
-        return all(law.clip for law in self.laws)
-
     def to_dict(self) -> dict[str, Any]:
         """The law as JSON."""
         return {
@@ -109,6 +98,8 @@ class MixedLaw(NetworkLaw):
         """Inverse of `to_dict`; unknown or missing fields are refused."""
         if set(content) != {"kind", "name", "laws", "weights"}:
             raise InputError(f"a mixed law has the fields kind, laws, name, weights, got {', '.join(sorted(content))}")
+        if not all(isinstance(content[name], list) for name in ("laws", "weights")):
+            raise InputError(f"the laws and the weights of a mixed law are a list each, got {dict(content)}")
         laws = tuple(network_law_from_dict(one) for one in content["laws"])
         return cls(laws, tuple(content["weights"]), content["name"])
 

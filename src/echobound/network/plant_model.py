@@ -246,6 +246,8 @@ class PlantModel(ABC):
         for name, array in vars(self.limits).items() if self.limits is not None else ():
             if array.shape != (len(self.output_names),) or not np.isfinite(array).all():
                 raise DamagedFile(path, f"array limits.{name}", "one finite number for each output was expected")
+        if self.limits is not None and not (self.limits.low <= self.limits.high).all():
+            raise DamagedFile(path, "array limits.low", "a lower limit that is below the upper one was expected")
 
 
 def _channels(values: ArrayLike, names: tuple[str, ...], side: str) -> Signal:

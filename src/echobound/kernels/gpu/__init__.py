@@ -1,49 +1,40 @@
 """The GPU kernel: batches of networks, every stage one launch for all of them.
 
 The arithmetic is that of the reference kernel, in double precision. A batch holds networks with the same layout over a
-thread block, as many as fit into memory; a few batches are in progress at once. Only least squares is supported.
+thread block, as many as fit into memory; a few batches are in progress at once.
+
+The card computes reservoirs that are trained by plain least squares, clipped or not. Draws of a law of any other kind,
+or those among the draws of a mixed law, are computed by the CPU kernel on the host, in as many threads as there are
+cores, while the card is at work. Rows come back in the order of the indices and do not depend on the batches.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import cycle
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Mask, Matrix, Rows
-from echobound.draws import draw_keys
-from echobound.errors import InputError
-from echobound.kernels.base import Status, Trial, best_alternative, row_dtype
-from echobound.kernels.gpu.batch import (
-    Batch,
-    BatchResult,
-    FoldOnCard,
-    bytes_per_network,
-    law_of,
-    layout_of,
-    require_order,
-    ridges_of,
-)
-from echobound.kernels.gpu.device import cupy, free_bytes, gpu_problem, lanes, require_gpu
+from echobound.arrays import Rows, Signal
+from echobound.kernels.base import Kernel, Run, Trial, best_alternative, row_dtype
+from echobound.kernels.gpu.batch import law_of
+from echobound.kernels.gpu.device import gpu_problem, require_gpu
+from echobound.kernels.gpu.sharing import computed, for_card, shares_of
+from echobound.kernels.gpu.work import Work
 from echobound.kernels.problem import Problem
 from echobound.network.training import Trained
 
 __all__ = ["GPUKernel", "gpu_problem"]
 
-
-MOST = 4096  # networks of a batch: larger ones are no faster
-
 _card = threading.Lock()  # the lanes serve one call at a time
 
 
 class GPUKernel:
-    """Evaluate draws on an NVIDIA GPU."""
+    """Evaluate draws on an NVIDIA GPU, and those that it does not know on the host."""
 
     name = "gpu"
     batch = 1024  # enough to fill a card
@@ -52,27 +43,38 @@ class GPUKernel:
     def __init__(self) -> None:
         require_gpu()
 
+    @cached_property
+    def host(self) -> Kernel:
+        """What computes the draws that the card does not know; loaded when the first of them comes."""
+        from echobound.kernels.cpu import CPUKernel
+
+        return CPUKernel()
+
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
-        begun, numbers = time.perf_counter(), np.array(list(indices), dtype=np.int64)
+        numbers = np.array([*indices], dtype=np.int64)
         rows = np.zeros(len(numbers), dtype=row_dtype(len(problem.scores)))
-        rows["stream"], rows["family"], rows["index"] = problem.stream, problem.family, numbers
-        if len(numbers) == 0:
-            return rows
-        with _card:
-            work = _Work(problem, numbers)
-            rows["order"] = [hyper.order for hyper in work.hypers]
-            for at, used, table, finite in work.tables():
-                best, each = best_alternative(problem, table), np.arange(len(at))
-                rows["scores"][at], rows["ridge"][at] = table[each, best], used[each, best]
-                rows["status"][at] = np.where(finite[each, best], Status.OK, Status.DIVERGED)
-        rows["seconds"] = (time.perf_counter() - begun) / max(len(rows), 1)
+        host: Callable[..., Rows] = lambda one, some: self.host.evaluate(one, some)  # noqa: E731 (loaded if needed)
+        for at, part in computed(shares_of(problem, numbers), numbers, self.rows_on_card, host):
+            rows[at] = part
         return rows
+
+    def runs(self, problem: Problem, indices: Iterable[int]) -> list[Run]:
+        """What the given draws are scored by."""
+        numbers = np.array([*indices], dtype=np.int64)
+        found: dict[int, Run] = {}
+        host: Callable[..., list[Run]] = lambda one, some: self.host.runs(one, some)  # noqa: E731
+        for at, part in computed(shares_of(problem, numbers), numbers, self.runs_on_card, host):
+            found |= zip(at.tolist(), part, strict=True)
+        return [found[position] for position in range(len(numbers))]
 
     def trial(self, problem: Problem, index: int) -> Trial:
         """Draw and train one network, and simulate it."""
+        law = problem.law.component(problem.key(index))
+        if not for_card(law):
+            return self.host.trial(problem, index)
         with _card:
-            work = _Work(problem, np.array([index], dtype=np.int64))
+            work = Work(problem.of_law(law), np.array([index], dtype=np.int64))
             [(_, result, used)] = work.results(whole=True)
         columns = work.hypers[0].columns(problem.inputs, problem.outputs)
         # The setting is the ridge, beside the readout without the columns that only wider networks of a batch have.
@@ -80,125 +82,63 @@ class GPUKernel:
         trained = [[Trained(ridge, readout) for ridge, readout in fold] for fold in folds]
         return Trial(problem.draw(index), trained, [outputs[0] for outputs in result.outputs])
 
+    def over_training(self, problem: Problem, trial: Trial, best: int) -> Signal:
+        """Of a demanding problem: outputs over the training data of the draw with alternative `best`."""
+        if not for_card(trial.draw.law):
+            return self.host.over_training(problem, trial, best)
+        _ = problem.whole  # so that both share its data
+        return self._over_training(problem.of_law(trial.draw.law), np.array([trial.draw.index]), best)[0]
 
-class _DataOnCard:
-    """The data that are on the card: they stay there, since they are the same for all batches of a campaign."""
+    def rows_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> Rows:
+        """Rows of draws that are all for the card."""
+        begun, rows = time.perf_counter(), np.zeros(len(numbers), dtype=row_dtype(len(problem.scores)))
+        rows["stream"], rows["family"], rows["index"] = problem.stream, problem.family, numbers
+        if problem.demanding:
+            for row, run in zip(rows, self.runs_on_card(problem, numbers), strict=True):
+                row["order"], row["ridge"], row["scores"] = run.order, run.setting, run.scores(problem)
+                row["status"] = run.status(problem)
+        else:
+            fast = all(score.of_rms is not None for score in problem.scores)
+            with _card:
+                work = Work(problem, numbers)
+                rows["order"] = [hyper.order for hyper in work.hypers]
+                for at, result, used in work.results(whole=not fast):
+                    table, each = work.table(result), np.arange(len(at))
+                    best = best_alternative(problem, table)
+                    rows["scores"][at], rows["ridge"][at] = table[each, best], used[each, best]
+                    rows["status"][at] = work.status(result)[each, best]
+        rows["seconds"] = (time.perf_counter() - begun) / max(len(rows), 1)
+        return rows
 
-    def __init__(self) -> None:
-        self._of: tuple[Any, ...] = ()
-        self._folds: list[FoldOnCard] = []
+    def runs_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> list[Run]:
+        """What draws are scored by that are all for the card."""
+        found: dict[int, Run] = {}
+        alternatives = np.zeros(len(numbers), dtype=np.intp)
+        with _card:
+            work = Work(problem, numbers)
+            for at, result, used in work.results(whole=True):
+                alternatives[at] = best_alternative(problem, work.table(result))
+                for row, position in enumerate(at.tolist()):
+                    best = alternatives[position]
+                    # Copied: the outputs of all ridges of a batch are not kept for the sake of one.
+                    outputs = [fold[row, best].copy() for fold in result.outputs]
+                    order, setting = work.hypers[position].order, float(used[row, best])
+                    found[position] = Run(order, setting, outputs, None, law_of(problem).clip)
+        for best in np.unique(alternatives).tolist() if problem.demanding else ():
+            at = np.flatnonzero(alternatives == best)
+            for position, whole in zip(at.tolist(), self._over_training(problem, numbers[at], best), strict=True):
+                found[position] = replace(found[position], whole=whole)
+        return [found[position] for position in range(len(numbers))]
 
-    def folds(self, problem: Problem, kinds: tuple[str, ...]) -> list[FoldOnCard]:
-        """The folds of a problem, copied to the card if they are not there yet."""
-        if self._of[:2] != (id(problem.records), id(problem.folds)) or self._of[2] != kinds:
-            self._folds = [FoldOnCard.load(problem, number, kinds) for number in range(len(problem.folds))]
-            cupy().cuda.get_current_stream().synchronize()  # other streams will read them
-            # The records are kept too: while they exist, no other object can have their identity.
-            self._of = (id(problem.records), id(problem.folds), kinds, problem.records, problem.folds)
-        return self._folds
+    def _over_training(self, problem: Problem, numbers: NDArray[np.int64], best: int) -> list[Signal]:
+        """Outputs over the training data, trained on all of them with one alternative.
 
-
-_data = _DataOnCard()
-
-
-class _Work:
-    """The draws of one call, cut into batches."""
-
-    def __init__(self, problem: Problem, indices: NDArray[np.int64]) -> None:
-        self.problem, self.ridges = problem, ridges_of(problem)
-        self.keys = draw_keys(problem.seed, problem.stream, problem.family, indices.tolist())
-        self.hypers = law_of(problem).draw_all(self.keys)
-        diagonals = law_of(problem).pattern == "diagonals"
-        for order in {hyper.order for hyper in self.hypers}:
-            require_order(order, problem.horizon, problem.outputs, diagonals)
-        self.folds = _data.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
-
-    def tables(self) -> Iterator[tuple[NDArray[np.intp], Matrix, Matrix, Mask]]:
-        """For each batch: which draws, ridges used, scores ``(draw, ridge, score)``, finite."""
-        fast = all(score.of_rms is not None for score in self.problem.scores)
-        for at, result, used in self.results(whole=not fast):
-            finite = np.all([np.isfinite(rms).all(axis=-1) for rms in result.rms], axis=0)
-            table = np.mean([self._scores(fold, result, fast) for fold in range(len(self.folds))], axis=0)
-            yield at, used, table, finite
-
-    def _scores(self, fold: int, result: BatchResult, fast: bool) -> Matrix:
-        """Scores (draw, ridge, score) on one fold."""
-        measured, scores = self.problem.measured[fold], self.problem.scores
-        if fast:
-            columns = []
-            for score in scores:
-                assert score.of_rms is not None
-                value = score.of_rms(measured, result.rms[fold])
-                columns.append(np.where(np.isnan(value), score.worst, value))
-            return np.stack(columns, axis=-1)
-        return np.array([[[score(measured, one) for score in scores] for one in draw] for draw in result.outputs[fold]])
-
-    def results(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], BatchResult, Matrix]]:
-        """For each batch: which draws, their results, the ridges used; the minimum norm replaces a failed Cholesky."""
-        ridges = self.ridges
-        everything = np.arange(len(self.hypers))
-        if not any(ridges):
-            for at, result in self._run(everything, whole, minimum_norm=True):
-                # The one minimum-norm solution, for every ridge of a law in which all of them are zero.
-                repeated: Any = ([np.repeat(part, len(ridges), axis=1) for part in parts] for parts in result)
-                yield at, BatchResult(*repeated), np.zeros((len(at), len(ridges)))
-            return
-        ended = list(self._run(everything, whole, minimum_norm=False))
-        failed = [at[np.any(result.failed, axis=(0, 2))] for at, result in ended]
-        instead = list(self._run(np.sort(np.concatenate([*failed, everything[:0]])), whole, minimum_norm=True))
-        for at, result in ended:
-            for some, other in instead:
-                _replace(at, result, some, other)
-            yield at, result, np.where(np.any(result.failed, axis=0), 0.0, np.array(ridges))
-
-    def _run(
-        self, chosen: NDArray[np.intp], whole: bool, minimum_norm: bool
-    ) -> Iterator[tuple[NDArray[np.intp], BatchResult]]:
-        """Send batches through the card, one in progress on each lane."""
-        pending: deque[tuple[NDArray[np.intp], Batch]] = deque()
-        ridges = 1 if minimum_norm else len(self.ridges)
-        for at, lane in zip(self._cut(chosen, ridges), cycle(lanes())):
-            if len(pending) == len(lanes()):
-                yield _collected(*pending.popleft(), whole)
-            with lane.stream:
-                hypers = [self.hypers[i] for i in at]
-                batch = Batch(self.problem, self.folds, self.keys[at], hypers, lane, minimum_norm)
-                batch.start()
-            pending.append((at, batch))
-        while pending:
-            yield _collected(*pending.popleft(), whole)
-
-    def _cut(self, chosen: NDArray[np.intp], ridges: int) -> Iterator[NDArray[np.intp]]:
-        """Draws of one layout, as many as fit into memory."""
-        orders, which = np.unique([self.hypers[i].order for i in chosen], return_inverse=True)
-        layouts = [layout_of(int(order)) for order in orders]
-        room = free_bytes()
-        for layout in sorted(set(layouts)):
-            mine = chosen[np.array([one == layout for one in layouts])[which]]
-            different = {id(self.hypers[i]): self.hypers[i] for i in mine}
-            need = max(bytes_per_network(self.problem, hyper, ridges) for hyper in different.values())
-            if need > room:
-                raise InputError(
-                    f"one network needs {need / 2**30:.1f} GiB on the GPU, but {room / 2**30:.1f} are free for it: take"
-                    " a smaller order or fewer ridges, free some memory (see nvidia-smi), or use --device cpu"
-                )
-            size = int(min(room // need, MOST))
-            yield from (mine[start : start + size] for start in range(0, len(mine), size))
-
-
-def _collected(at: NDArray[np.intp], batch: Batch, whole: bool) -> tuple[NDArray[np.intp], BatchResult]:
-    with batch.lane.stream:
-        return at, batch.collect(whole)
-
-
-def _replace(at: NDArray[np.intp], result: BatchResult, some: NDArray[np.intp], instead: BatchResult) -> None:
-    """Put minimum-norm results where Cholesky failed."""
-    _, rows, others = np.intersect1d(at, some, return_indices=True)
-    for fold, failed in enumerate(result.failed):
-        for row, other in zip(rows, others, strict=True):
-            where = failed[row]
-            result.rms[fold][row, where] = instead.rms[fold][other]
-            if result.outputs:
-                width = instead.readouts[fold].shape[-1]
-                result.outputs[fold][row, where] = instead.outputs[fold][other]
-                result.readouts[fold][row, where, :, :width] = instead.readouts[fold][other]
+        Of a hold-out this trains on the same data once more: on the card that costs less than to keep all readouts.
+        """
+        law = law_of(problem)
+        whole = problem.whole.of_law(replace(law, training=law.training.chosen(best)))
+        found: dict[int, Signal] = {}
+        with _card:
+            for at, result, _ in Work(whole, numbers).results(whole=True):
+                found |= zip(at.tolist(), result.outputs[0][:, 0], strict=True)
+        return [found[position] for position in range(len(numbers))]

@@ -50,9 +50,9 @@ def layout_of(order: int) -> Layout:
 
 
 def law_of(problem: Problem) -> ReservoirLaw:
-    """The law of a problem whose draws are all of one kind."""
+    """The law of a problem whose draws are all reservoirs."""
     if not isinstance(problem.law, ReservoirLaw):
-        raise InputError(f"the GPU kernel draws reservoirs, not networks of the law {problem.law.name}")
+        raise InputError(f"the card draws reservoirs, not networks of the law {problem.law.name}: use --device cpu")
     return problem.law
 
 
@@ -91,7 +91,9 @@ class FoldOnCard:
     y_scored: Any
     spans: Any  # (kind, output)
     offsets: Any
+    limits: Any  # (kind, end, output), scaled
     measured: Any  # (sample that is scored, output), in the data's own units
+    ends: Any  # (end, output): beyond them an output counts as being at a limit, in the data's own units
 
     @classmethod
     def load(cls, problem: Problem, number: int, kinds: tuple[str, ...]) -> FoldOnCard:
@@ -109,7 +111,9 @@ class FoldOnCard:
             y_scored=cp.asarray(np.stack([np.concatenate([y for _, y in d.scored]) for d in data])),
             spans=cp.asarray(np.stack([d.scaling.output_span for d in data])),
             offsets=cp.asarray(np.stack([d.scaling.output_offset for d in data])),
+            limits=cp.asarray(np.stack([(d.limits.low, d.limits.high) for d in data])),
             measured=cp.asarray(np.ascontiguousarray(problem.measured[number])),
+            ends=cp.asarray(np.stack(problem.limits[number].ends)),
         )
 
 
@@ -134,6 +138,7 @@ class BatchResult(NamedTuple):
     """The results of a batch for each fold; the last two on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
+    held: list[Matrix]  # (network, ridge, output), share of the samples at which an output is at a limit
     failed: list[Mask]  # (network, ridge)
     outputs: list[Matrix]  # (network, ridge, time, output), in the data's own units
     readouts: list[Matrix]  # (network, ridge, output, column)
@@ -183,22 +188,23 @@ class Batch:
         spread = {"UNITS": units, "THREADS": room, "RESIDENT": resident}
         self.module = compiled("draw", "norm", "step", "run", **drawn, **spread)
         self.algebra = compiled("solve", "fallback", NY=ny)
-        self._results: list[tuple[Any, Any, Any, Any]] = []
+        self._results: list[tuple[Any, Any, Any, Any, Any]] = []
 
     def start(self) -> None:
         """Put all work of the batch on the current stream."""
         self._draw()
         for number, fold in enumerate(self.folds):
             readouts, failed = self._train(fold)
-            outputs, rms = self._simulate(number, fold, readouts)
-            self._results.append((rms, failed, outputs, readouts))
+            outputs, rms, held = self._simulate(number, fold, readouts)
+            self._results.append((rms, held, failed, outputs, readouts))
 
     def collect(self, whole: bool = False) -> BatchResult:
         """Wait, and copy what is wanted to the host."""
         cp = cupy()
-        rms, failed, outputs, readouts = zip(*self._results, strict=True)
+        rms, held, failed, outputs, readouts = zip(*self._results, strict=True)
         return BatchResult(
             rms=[cp.asnumpy(one) for one in rms],
+            held=[cp.asnumpy(one) / len(fold.measured) for one, fold in zip(held, self.folds, strict=True)],
             failed=[cp.asnumpy(one).astype(bool) for one in failed],
             outputs=[cp.asnumpy(one) for one in outputs] if whole else [],
             readouts=[cp.asnumpy(one) for one in readouts] if whole else [],
@@ -252,7 +258,7 @@ class Batch:
             while done < length:
                 row = max(done - segment.washout, 0)
                 reached = min(segment.washout + row + rows, length)
-                times = map(np.int32, (done, reached, segment.washout, self.problem.law.padding))
+                times = map(np.int32, (done, reached, segment.washout, law_of(self.problem).padding))
                 driven = (*self.net, fold.u, fed, self.u_of, fed_of, samples, np.int64(start), *times, state)
                 shared, threads = 8 * 2 * self._state_size, self.layout.threads
                 launch(self.module, "states", (count,), threads, *driven, *rows_of_phi, np.int32(row), shared=shared)
@@ -316,18 +322,18 @@ class Batch:
             arguments = (self.sizes, matrices, factors, width, ridges, np.int32(count), readouts, columns, failed)
             launch(self.algebra, "solve", (self.count * count,), SOLVE_THREADS, *arguments)
 
-    def _simulate(self, number: int, fold: FoldOnCard, readouts: Any) -> tuple[Any, Any]:
-        """Outputs in the data's own units, and the root mean square of their errors."""
+    def _simulate(self, number: int, fold: FoldOnCard, readouts: Any) -> tuple[Any, Any, Any]:
+        """Outputs in the data's own units, the root mean square of their errors, and how often they are at a limit."""
         cp, ny, ridges, horizon = cupy(), self.problem.outputs, len(self.ridges), self.problem.horizon
-        total = len(fold.measured)
+        total, law = len(fold.measured), law_of(self.problem)
         outputs = self.lane.array(f"outputs {number}", (self.count, ridges, total, ny))
-        rms = cp.empty((self.count, ridges, ny))
+        rms, held = cp.empty((self.count, ridges, ny)), cp.empty((self.count, ridges, ny))
         samples, row = np.int64(fold.u_scored.shape[1]), 0
         for segment, start in fold.scored:
             weights = (self.readout_inputs, readouts, np.int32(readouts.shape[3]), np.int32(ridges))
             signals = (fold.u_scored, fold.y_scored, self.u_of, samples, np.int64(start))
-            lengths = (segment.stop - segment.start, segment.washout, self.problem.law.padding)
-            target = (outputs, np.int64(total), np.int64(row))
+            lengths = (segment.stop - segment.start, segment.washout, law.padding)
+            target = (fold.limits, np.bool_(law.clip), outputs, np.int64(total), np.int64(row))
             arguments = (*self.net, *weights, *signals, *map(np.int32, lengths), *target)
             grid, threads, parts = (self.count * ridges,), self.layout.threads, 32 * ny
             if horizon is None:
@@ -338,6 +344,6 @@ class Batch:
                 shared = 8 * (parts + 4 * self._state_size)
                 launch(self.module, "predict", grid, threads, *arguments, np.int32(horizon), ahead, shared=shared)
             row += segment.counted
-        compared = (fold.measured, self.u_of, fold.spans, fold.offsets, np.int32(ridges), np.int64(total), outputs, rms)
-        launch(self.module, "measure", (self.count * ridges,), 256, *compared)
-        return outputs, rms
+        compared = (fold.measured, self.u_of, fold.spans, fold.offsets, fold.ends, np.int32(ridges), np.int64(total))
+        launch(self.module, "measure", (self.count * ridges,), 256, *compared, outputs, rms, held)
+        return outputs, rms, held

@@ -61,10 +61,28 @@ __device__ __forceinline__ void take_weights(Weights& weights, const double* rea
     }
 }
 
-// y(k) of one readout into out[NY], in all threads. Past outputs come from `model` at k >= from, from `y` before, y(0) before 0.
+// Between what values each output stays; `any` is false for a law that does not clip.
+struct Limits {
+    double low[NY], high[NY];
+    bool any;
+};
+
+__device__ __forceinline__ Limits limits_of(const double* limits, bool clipped, int kind) {  // limits: (kind, end, output)
+    Limits l;
+    l.any = clipped;
+#pragma unroll
+    for (int o = 0; o < NY; ++o) {
+        l.low[o] = limits[2 * kind * NY + o];
+        l.high[o] = limits[(2 * kind + 1) * NY + o];
+    }
+    return l;
+}
+
+// y(k) of one readout into out[NY], in all threads, clipped: what is not a number is at the lower limit. Past outputs come
+// from `model` at k >= from, from `y` before, y(0) before 0.
 __device__ __forceinline__ void output(const Mine& mine, const Weights& weights, const double* readout, int stride, int n,
-                                       const Sees& s, int tail, int inputs, const double* u, const double* y,
-                                       const double* model, int from, int k, double* part, double* out) {
+                                       const Sees& s, const Limits& limits, int tail, int inputs, const double* u,
+                                       const double* y, const double* model, int from, int k, double* part, double* out) {
     double sums[NY];
 #pragma unroll
     for (int o = 0; o < NY; ++o) {
@@ -98,7 +116,9 @@ __device__ __forceinline__ void output(const Mine& mine, const Weights& weights,
         for (int warp = 0; warp < (int)blockDim.x >> 5; warp += 4)
 #pragma unroll
             for (int s = 0; s < 4; ++s) four[s] += part[o * 32 + warp + s];  // zero beyond the last warp
-        out[o] = (four[0] + four[1]) + (four[2] + four[3]);
+        const double value = (four[0] + four[1]) + (four[2] + four[3]);
+        const double low = limits.low[o], high = limits.high[o];
+        out[o] = !limits.any ? value : value > high ? high : value >= low ? value : low;
     }
 }
 
@@ -110,7 +130,7 @@ __device__ __forceinline__ void zero_parts(double* part) {
     const int *orders, const double *values, const int *columns, const double *W_u, const double *W_y, const double *bias, \
         const double *leak, int stride, const int *sees, const double *readouts, int readout_stride, int ridges,           \
         const double *u, const double *y, const int *u_of, offset samples, offset start, int length, int washout,          \
-        int padding, double *outputs, offset rows, offset row
+        int padding, const double *limits, bool clipped, double *outputs, offset rows, offset row
 
 // Outputs at k >= washout of each readout, the model's own output fed back; after a value that is not finite, NaN.
 extern "C" __global__ BOUNDS void free_run(RUN_PARAMETERS) {
@@ -124,6 +144,7 @@ extern "C" __global__ BOUNDS void free_run(RUN_PARAMETERS) {
     take(mine, net, n);
     Weights weights;
     take_weights(weights, readout, readout_stride, n, tail);
+    const Limits clip = limits_of(limits, clipped, u_of[b]);
     double *part = shared, *now = shared + 32 * NY, *next = now + STATE_SIZE(n);
     u += (u_of[b] * samples + start) * NU;
     y += (u_of[b] * samples + start) * NY;
@@ -150,7 +171,7 @@ extern "C" __global__ BOUNDS void free_run(RUN_PARAMETERS) {
         double inside[UNITS];
 #pragma unroll
         for (int c = 0; c < UNITS; ++c) inside[c] = recurrent(mine, net, now, c, n, driven(mine, c, u_now));
-        output(mine, weights, readout, readout_stride, n, s, tail, inputs, u, y, outputs, washout, k, part, y_now);
+        output(mine, weights, readout, readout_stride, n, s, clip, tail, inputs, u, y, outputs, washout, k, part, y_now);
 #pragma unroll
         for (int o = 0; o < NY; ++o) {
             finite = finite && isfinite(y_now[o]);
@@ -183,6 +204,7 @@ extern "C" __global__ BOUNDS void predict(RUN_PARAMETERS, int horizon, double* a
     take(mine, net, n);
     Weights weights;
     take_weights(weights, readout, readout_stride, n, tail);
+    const Limits clip = limits_of(limits, clipped, u_of[b]);
     const int size = STATE_SIZE(n);
     double *part = shared, *measured = shared + 32 * NY, *other = measured + size, *now = other + size, *next = now + size;
     u += (u_of[b] * samples + start) * NU;
@@ -207,7 +229,7 @@ extern "C" __global__ BOUNDS void predict(RUN_PARAMETERS, int horizon, double* a
         for (int c = 0; c < UNITS; ++c) kept[c] = mine.x[c];
         const double* from = measured;
         for (int k = first; k <= end; ++k) {
-            output(mine, weights, readout, readout_stride, n, s, tail, inputs, u, y, ahead, first, k, part, y_now);
+            output(mine, weights, readout, readout_stride, n, s, clip, tail, inputs, u, y, ahead, first, k, part, y_now);
 #pragma unroll
             for (int o = 0; o < NY; ++o)
                 if (threadIdx.x == o) {
@@ -231,26 +253,29 @@ extern "C" __global__ BOUNDS void predict(RUN_PARAMETERS, int horizon, double* a
     }
 }
 
-// Outputs back to their own units, in place, and the root mean square of the error of each output (inf: not finite).
-// Scaled by the largest error, so that nothing overflows.
+// Outputs back to their own units, in place, and the root mean square of the error of each output (inf: not finite), scaled
+// by the largest error, so that nothing overflows. Also at how many samples it is beyond one of its `ends` (end, output).
 extern "C" __global__ void measure(const double* measured, const int* u_of, const double* spans, const double* offsets,
-                                   int ridges, offset rows, double* outputs, double* rms) {
+                                   const double* ends, int ridges, offset rows, double* outputs, double* rms, double* held) {
     __shared__ double part[32];
     const int b = blockIdx.x / ridges;
     outputs += (offset)blockIdx.x * rows * NY;
     for (int o = 0; o < NY; ++o) {
         const double span = spans[u_of[b] * NY + o], shift = offsets[u_of[b] * NY + o];
-        double size = 0.0;
+        const double low = ends[o], high = ends[NY + o];
+        double size = 0.0, at_limit = 0.0;  // whole numbers, whose sum has no rounding
         int broken = 0;
         for (offset k = threadIdx.x; k < rows; k += blockDim.x) {
             const double value = __dadd_rn(__dmul_rn(outputs[k * NY + o], span), shift);
             const double error = fabs(value - measured[k * NY + o]);
             outputs[k * NY + o] = value;
             broken |= !isfinite(error);
+            at_limit += value <= low || value >= high ? 1.0 : 0.0;
             size = fmax(size, error);
         }
         broken = __syncthreads_or(broken);
         size = block_max(size, part);
+        at_limit = block_sum(at_limit, part);
         if (size == 0.0) size = 1.0;
         double sum = 0.0;
         for (offset k = threadIdx.x; k < rows; k += blockDim.x) {
@@ -258,7 +283,9 @@ extern "C" __global__ void measure(const double* measured, const int* u_of, cons
             sum += error * error;
         }
         sum = block_sum(sum, part);
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             rms[(offset)blockIdx.x * NY + o] = broken ? __longlong_as_double(0x7ff0000000000000LL) : size * sqrt(sum / rows);
+            held[(offset)blockIdx.x * NY + o] = at_limit;
+        }
     }
 }
