@@ -74,7 +74,7 @@ class CascadeLaw(NetworkLaw):
     wander
         How much the first direction deviates from that of the linear model: 0 not at all, 1 it is as much random.
     ridge
-        Relative ridge of the readout while the filters are trained.
+        Ridge of the readout, for each sample, in the last steps of training the filters.
     scaling
         As in `ReservoirLaw`.
     training
@@ -102,7 +102,7 @@ class CascadeLaw(NetworkLaw):
     spread: Value = Uniform(0.5, 2.0)  # noqa: RUF009
     gain: Value = LogUniform(0.3, 1.5)  # noqa: RUF009
     wander: Value = Uniform(0.0, 1.0)  # noqa: RUF009
-    ridge: Value = LogUniform(1e-9, 1e-6)  # noqa: RUF009
+    ridge: Value = LogUniform(1e-8, 1e-6)  # noqa: RUF009
     scaling: Value = "standard"
     training: Trainer = VariableProjection()  # noqa: RUF009
     clip: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
     from echobound.network.cascade_law import CascadeDraw
 
 HELD_OUT = 0.2  # share of each stretch, at its end, that decides when to stop
+SMOOTHER = (1e-3, 1e-5)  # ridges that training begins with
 PIECES = 6  # stretches that a part of a long record is made of
 FASTEST = 0.3  # of the random poles
 """Random poles are not smaller."""
@@ -39,7 +40,7 @@ class VariableProjection(Trainer):
     Parameters
     ----------
     ridges
-        Relative ridges of the last readout; if there are several, the best on the scored data is kept.
+        Ridges of the last readout, for each sample; if there are several, the best on the scored data is kept.
     shared, free, last
         Iterations with one direction, with free ones, and on more data where the record is long.
     part, most
@@ -86,15 +87,26 @@ class VariableProjection(Trainer):
         with np.errstate(all="ignore"):
             few, many = (_stretches(data, samples) for samples in (self.part, self.most))
             cascade = _start(draw, few)
-            stages = [(True, self.shared, few), (False, self.free, few)]
-            if sum(len(one.u) for one in few) < sum(len(one.u) for one in many):
-                stages.append((False, self.last, many))
-            for shared, iterations, stretches in stages:
-                point = descend(tools, Coordinates(cascade, shared), stretches, draw.hyper.ridge, iterations)
+            for shared, iterations, stretches, ridge in self._stages(draw.hyper.ridge, few, many):
+                point = descend(tools, Coordinates(cascade, shared), stretches, ridge, iterations)
                 cascade = point.cascade if isinstance(point, Point) else cascade
             everything = [Stretch(one.u, one.y, one.washout, len(one.u)) for one in data]
             total, _ = tools.features_gram(cascade, everything)
             return [Trained(ridge, _readout(total, cascade.columns, ridge), cascade) for ridge in self.ridges]
+
+    def _stages(
+        self, ridge: float, few: list[Stretch], many: list[Stretch]
+    ) -> Iterator[tuple[bool, int, list[Stretch], float]]:
+        """Whether directions are shared, iterations, data and ridge of each stage.
+
+        Large ridges first: with small ones, weights of opposite sign are so large that nearly every step is too long.
+        """
+        for smooth in SMOOTHER:
+            yield True, self.shared // len(SMOOTHER), few, max(smooth, ridge)
+        yield False, self.free // 2, few, max(SMOOTHER[-1], ridge)
+        yield False, self.free - self.free // 2, few, ridge
+        if sum(len(one.u) for one in few) < sum(len(one.u) for one in many):
+            yield False, self.last, many, ridge
 
 
 def _readout(total: Matrix, columns: int, ridge: float) -> Matrix:

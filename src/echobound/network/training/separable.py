@@ -16,9 +16,9 @@ from echobound.arrays import Array, Matrix, Vector
 from echobound.network.cascade import Cascade, free_parameters, stable_sections
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
 
-FIRST_DAMPING, LEAST_DAMPING = 1e-2, 1e-8
+FIRST_DAMPING, LEAST_DAMPING = 1e-2, 1e-5
 HARDER, EASIER = 6.0, 4.0  # how damping changes after a step that fails, and after one that succeeds
-TRIES = 6  # steps in a row that may fail
+TRIES = 10  # steps in a row that may fail
 PATIENCE = 8  # iterations without progress on the samples that are held out
 NEGLIGIBLE = 1e-7  # relative progress on the samples that are trained on
 
@@ -98,17 +98,18 @@ class Coordinates:
 def solve_readout(total: Matrix, columns: int, ridge: float) -> tuple[Matrix, float] | None:
     """The readout from the Gram matrix of [F, Y], and the squared error with the ridge; None if it has none.
 
-    The ridge is relative to the diagonal: it does not depend on how features are scaled.
+    The ridge is relative to the number of rows, which the last feature, 1, tells. It is not relative to the features:
+    training would then make some of them large in order to be spared.
 
     Examples
     --------
-    >>> rows = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
-    >>> readout, error = solve_readout(rows.T @ rows, 1, 0.0)
-    >>> readout.tolist(), error
-    ([[2.0]], 0.0)
+    >>> rows = np.array([[1.0, 1.0, 3.0], [2.0, 1.0, 5.0], [3.0, 1.0, 7.0]])
+    >>> readout, error = solve_readout(rows.T @ rows, 2, 0.0)
+    >>> readout.round(9).tolist(), round(error, 9)
+    ([[2.0, 1.0]], 0.0)
     """
     gram, moment = total[:columns, :columns], total[:columns, columns:]
-    factor = _factor(gram, ridge)
+    factor = _factor(gram, ridge * gram[-1, -1])
     if factor is None:
         return None
     weights = _solve(factor, moment)
@@ -121,7 +122,7 @@ def _factor(gram: Matrix, ridge: float) -> Matrix | None:
     if not np.isfinite(gram).all():
         return None
     try:
-        return np.asarray(np.linalg.cholesky(gram + np.diag(ridge * np.diag(gram))), dtype=np.float64)
+        return np.asarray(np.linalg.cholesky(gram + ridge * np.eye(len(gram))), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
 
@@ -198,7 +199,7 @@ def _normal_equations(
     size = len(chain)
     matrix, gradient = np.zeros((size, size)), np.zeros(size)
     for total, readout in zip(_grams(tools, here, stretches), here.readout, strict=True):
-        factor = _factor(total[:columns, :columns], ridge)
+        factor = _factor(total[:columns, :columns], ridge * total[columns - 1, columns - 1])
         if factor is None:
             continue
         across = total[:columns, columns:-1]
