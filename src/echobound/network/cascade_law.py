@@ -125,7 +125,7 @@ class CascadeLaw(NetworkLaw):
             raise InputError(f"clip must be true or false, got {self.clip!r}")
 
     @property
-    def padding(self) -> int:  # type: ignore[override]
+    def padding(self) -> int:
         """None: filters start in the steady state of the first sample."""
         return 0
 
