@@ -6,10 +6,11 @@ from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import NetworkLaw, ReservoirLaw, broad, family_names, get_law, get_laws, paper
 from echobound.network.limits import Limits
+from echobound.network.loading import load_model
 from echobound.network.mixed import MixedLaw, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
-from echobound.network.response import Model, respond
+from echobound.network.response import Holding, Model, bound_words, holdings, respond
 from echobound.network.training import LeastSquares, Trained, Trainer, get_trainer, register_trainer
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Choice",
     "Committee",
     "EchoStateNetwork",
+    "Holding",
     "LeastSquares",
     "Limits",
     "LogUniform",
@@ -30,6 +32,7 @@ __all__ = [
     "Trained",
     "Trainer",
     "Uniform",
+    "bound_words",
     "broad",
     "draw_reservoir",
     "family_names",
@@ -37,6 +40,8 @@ __all__ = [
     "get_law",
     "get_laws",
     "get_trainer",
+    "holdings",
+    "load_model",
     "network_law_from_dict",
     "paper",
     "register_trainer",

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from echobound.arrays import Matrix
 from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
+from echobound.network.committee import Committee
 from echobound.network.dynamics import features
 from echobound.network.model import EchoStateNetwork
 from echobound.network.recursive import RecursiveLeastSquares
@@ -60,7 +61,7 @@ class Adaptation:
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation, later = ph_experiment(samples=(600, 400, 500))
-    >>> model = identify(training, validation, law="paper", order=20, networks=20).model
+    >>> model = identify(training, validation, law="paper", order=20, networks=20).network
     >>> adaptation = Adaptation(model, training, forgetting=0.999)
     >>> for u, y in zip(later.u, later.y):
     ...     adaptation.update(u, y)
@@ -75,12 +76,10 @@ class Adaptation:
     ) -> None:
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
-        # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.
-        training_of = model.origin.get("law", {}).get("training", {})
-        if training_of.get("kind", LeastSquares.kind) != LeastSquares.kind:
+        if (trained_by := _trained_by(model)) != LeastSquares.kind:
             raise InputError(
                 "adaptation continues training by least squares, but this network was trained by"
-                f" {training_of['kind']}: take a network of a law that is trained by least squares"
+                f" {trained_by}: take a network of a law that is trained by least squares"
             )
         self._base, self.kept = model, float(kept)
         hyper = model.reservoir.hyper
@@ -186,6 +185,42 @@ class Adaptation:
         """The network with its present readout. Computing it costs more than a sample: ask for it when you need it."""
         base, readout = self._base, self._solver.readout(self._ridge)
         return replace(base, readout=readout, origin={**base.origin, "adapted": self.samples})
+
+
+def adapt_all(
+    model: EchoStateNetwork | Committee, training: Iterable[Record], records: Iterable[Record], forgetting: float
+) -> tuple[EchoStateNetwork | Committee, Adaptation, int]:
+    """Let a model follow new records, one after the other: a network, or each member of a committee by itself.
+
+    Members whose readout is not one of least squares cannot follow and are left out. It returns the adapted model, the
+    adaptation of the network or of the best member that took part, and how many members were left out.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation, later = ph_experiment(samples=(400, 300, 200))
+    >>> committee = identify(training, validation, law="paper", order=10, networks=20, committee=3).model
+    >>> adapted, first, left_out = adapt_all(committee, [training], [later], forgetting=0.999)
+    >>> len(adapted.members), first.samples == later.u.shape[0] - committee.washout, left_out
+    (3, True, 0)
+    """
+    members = model.members if isinstance(model, Committee) else (model,)
+    able = [one for one in members if _trained_by(one) == LeastSquares.kind] or list(members[:1])  # refused below
+    training, records, followed = list(training), list(records), list[Adaptation]()
+    for one in able:
+        adaptation = Adaptation(one, training, forgetting)
+        for record in records:
+            adaptation.restart()
+            adaptation.update(record.u, record.y)
+        followed.append(adaptation)
+    adapted = [one.model for one in followed]
+    whole = Committee(tuple(adapted)) if isinstance(model, Committee) else adapted[0]
+    return whole, followed[0], len(members) - len(able)
+
+
+def _trained_by(model: EchoStateNetwork) -> str:
+    # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.
+    return str(model.origin.get("law", {}).get("training", {}).get("kind", LeastSquares.kind))
 
 
 def _several(values: ArrayLike, channels: int) -> Matrix:

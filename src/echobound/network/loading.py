@@ -1,0 +1,38 @@
+"""Loading: a model from its file, whichever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from echobound.files import read_npz
+from echobound.network.committee import Committee
+from echobound.network.model import EchoStateNetwork
+
+# How each kind of model is made from the header and the arrays of its file.
+KINDS: dict[str, Callable[..., Any]] = {
+    "model": EchoStateNetwork.from_content,
+    "committee": Committee.from_content,
+}
+
+
+def load_model(path: str | Path) -> Any:
+    """Load a model: a network, a committee, or whatever kind the file holds.
+
+    Nothing in the file is run, and a damaged or changed file is refused.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from echobound import identify, ph_experiment
+    >>> with TemporaryDirectory() as folder:
+    ...     records = ph_experiment(samples=(400, 300))
+    ...     run = identify(*records, law="paper", order=5, networks=20, run=f"{folder}/run").run
+    ...     model, network = load_model(run / "model.npz"), load_model(run / "network.npz")
+    >>> len(model.members), network.order
+    (10, 5)
+    """
+    path = Path(path)
+    header, arrays = read_npz(path, KINDS)
+    return KINDS[header["kind"]](header, arrays, path)
