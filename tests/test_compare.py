@@ -62,10 +62,10 @@ def test_several_experiments_count_together():
 def test_networks_and_pairs_of_arrays(ph_records):
     training, validation = ph_records
     result = identify(training, validation, law="paper", order=8, networks=5, beta=0.5)
-    [scores] = compare((validation.u, validation.y), result.model).values()
+    [scores] = compare((validation.u, validation.y), result.network).values()
     assert scores["fit"] == pytest.approx(result.certificate.threshold, abs=1e-9)
-    whole = compare(validation, result.model, horizon=len(validation))["model 1"]
-    assert whole["fit"] < compare(validation, result.model, horizon=1)["model 1"]["fit"]
+    whole = compare(validation, result.network, horizon=len(validation))["model 1"]
+    assert whole["fit"] < compare(validation, result.network, horizon=1)["model 1"]["fit"]
 
 
 def test_a_diverging_model_scores_worst():

@@ -31,7 +31,8 @@ def adapt(
     reading: ColumnsOfRun,
     forgetting: Annotated[float, typer.Option(help="Weight of the past at each sample; 1 forgets nothing.")] = 0.999,
     which: Annotated[
-        Which | None, typer.Option("--model", help="The picked network or the committee instead of the delivered model.")
+        Which | None,
+        typer.Option("--model", help="The picked network or the committee instead of the delivered model."),
     ] = None,
     test: Annotated[str | None, typer.Option(help="Files to compare both models on, in free run.")] = None,
     as_json: AsJson = False,
@@ -39,8 +40,9 @@ def adapt(
 ) -> None:
     """Let the readout of a run's model follow new data, by recursive least squares with forgetting.
 
-    The reservoir stays as it is. Of a committee, each member follows by itself. Once the prediction errors show that the plant has changed, older data count for
-    little. The certificate does not cover the adapted model; `renew` certifies on new data.
+    The reservoir stays as it is. Of a committee, each member follows by itself. Once the prediction errors show that
+    the plant has changed, older data count for little. The certificate does not cover the adapted model; `renew`
+    certifies on new data.
     """
     folder = RunFolder(run)
     model, training = stored_model(folder, None if which is None else which.value), folder.experiments.training

@@ -172,7 +172,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content.get("delivered"):
         yield from _delivered(content)
     if content.get("stability"):
-        yield "stability", content["stability"]["statement"]
+        yield "stability", f"of the picked network: {content['stability']['statement']}"
     yield from second_facts(content.get("generalisation"))
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]

@@ -202,7 +202,8 @@ class RunReader(RowReader):
         files = {"ledger": "ledger.sqlite", "model": self._file("model"), "committee": self._file("committee")}
         for name, file in files.items() if not self.faults.collect else ():
             if stated_of(expected, "digests", name) != stated_of(found, "digests", name):
-                raise DamagedFile(self.path / file, "digest", f"this is not the {name} that was certified")
+                what = "picked model" if name == "model" else name
+                raise DamagedFile(self.path / file, "digest", f"this is not the {what} that was certified")
 
     def _derived(self) -> dict[str, Any] | None:
         """The certificate, all of it, without its provenance; None if rows are missing."""
