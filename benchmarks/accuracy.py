@@ -207,7 +207,7 @@ def test_errors(
     worst = min if one.larger_is_better else max
     names = list(everyone[0])
     return {
-        "pick": of(result.model),
+        "pick": of(result.network),
         "committee": of(result.committee),
         "median": {n: statistics.median(e[n] for e in everyone) for n in names},
         "worst": {n: worst(e[n] for e in everyone) for n in names},
