@@ -46,6 +46,16 @@ def echobound(*arguments, cwd, code=0, env=None):
     return done
 
 
+def unclipped(folder):
+    """The environment of a command whose broad law does not clip outputs, so that networks can diverge."""
+    (folder / "unclipped").mkdir(exist_ok=True)
+    (folder / "unclipped" / "sitecustomize.py").write_text(
+        "import dataclasses\nimport echobound.network.law as law\nclipped = law.broad\n"
+        "law.broad = lambda *a, **k: dataclasses.replace(clipped(*a, **k), clip=False)\n"
+    )
+    return {"PYTHONPATH": os.pathsep.join([str(folder / "unclipped"), os.environ.get("PYTHONPATH", "")])}
+
+
 def refused(*arguments, cwd):
     """Exit code 2, one sentence on stderr, nothing on stdout."""
     done = echobound(*arguments, cwd=cwd, code=2)
