@@ -30,6 +30,8 @@ def held_of(folder: RunFolder) -> dict[str, Held]:
     >>> list(held), [one.output for one in held["committee"]["validation"]]
     (['model', 'committee'], ['pH'])
     """
+    if not folder.models:
+        return {}
     data = folder.experiments
     roles: dict[str, Sequence[Record]] = {"training": data.training} if folder.plan.blocks else {}
     roles |= {role: records for role, records in (("validation", data.validation), ("test", data.test)) if records}
