@@ -68,7 +68,7 @@ def one(order: int, period: int, seed: int) -> dict:
     record, clean = drifting(seed, period)
     law = ReservoirLaw(order=order)
     found = identify(nominal, validation, law=law, networks=NETWORKS, beta=0.05, seed=seed)
-    model, winner = found.model, found.certificate.winner
+    model, winner = found.network, found.certificate.winner
     after = record.part(DRIFT, KNOWN, "after the drift")
     retrained, _ = train_network(get_kernel("cpu"), problem(after, after, law, seed), winner)
     # The same networks trained and scored again on new data: the certificate renewed. New data, new best network.

@@ -47,10 +47,10 @@ for part, scores in result.scores.items():
 # The model is a single file. Loaded again, it simulates exactly the same.
 
 # %%
-from echobound import EchoStateNetwork
+from echobound import load_model
 
 result.model.save(Path(folder.name) / "model.npz")
-model = EchoStateNetwork.load(Path(folder.name) / "model.npz")
+model = load_model(Path(folder.name) / "model.npz")
 run = model.simulate(test)
 print(f"{run.start}: FIT {float(fit(test.y[run.first :], run.y)):.1f} %")
 folder.cleanup()

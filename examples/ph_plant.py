@@ -43,7 +43,7 @@ print(outcome["statement"])
 # The figures of the paper: the picked network against the plant, and the fresh networks against the threshold.
 
 # %%
-run = result.model.simulate(validation)
+run = result.network.simulate(validation)
 fresh = RunFolder(result.run).rows(VERIFICATION)
 threshold = result.certificate.threshold
 

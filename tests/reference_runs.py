@@ -68,7 +68,7 @@ def facts(result):
         "table": table_of(result.table),
         "certificate": numbers(result.certificate.to_dict()),
         "scores": numbers(result.scores),
-        "model": weights(result.model),
+        "model": weights(result.network),
     }
     if result.committee is not None:
         found["committee"] = [weights(member) for member in result.committee.members]

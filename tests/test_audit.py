@@ -95,8 +95,8 @@ def remake(run, *, force=False, **changes):
         rows, fresh = ledger.rows(SEARCH), ledger.rows(VERIFICATION)
     write_json(run / "verification.json", {"fresh": len(fresh), "rows": rows_digest(fresh)})
     digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)}
-    digests |= {"model": EchoStateNetwork.load(run / "model.npz").digest}
-    digests |= {"committee": Committee.load(run / "committee.npz").digest}
+    digests |= {"model": EchoStateNetwork.load(run / "network.npz").digest}
+    digests |= {"committee": Committee.load(run / "model.npz").digest}
     if force:  # what is claimed does not follow: the numbers are put in by hand
         named = {name: content[name] for name in ("epsilon", "beta", "bound", "networks")}
         sign(run, **named, digests=digests)
@@ -352,33 +352,33 @@ def verification_of_more_words(run):
 
 def other_model(run):
     problem = RunFolder(run).candidates()[0].problem
-    train_network(get_kernel("cpu"), problem, best(run, 5))[0].save(run / "model.npz")
+    train_network(get_kernel("cpu"), problem, best(run, 5))[0].save(run / "network.npz")
     remake(run)
 
 
 def other_readout(run):
-    model = EchoStateNetwork.load(run / "model.npz")
-    replace(model, readout=model.readout * (1 + 1e-5)).save(run / "model.npz")
+    model = EchoStateNetwork.load(run / "network.npz")
+    replace(model, readout=model.readout * (1 + 1e-5)).save(run / "network.npz")
     remake(run)
 
 
 def unsigned_readout(run):
-    model = EchoStateNetwork.load(run / "model.npz")
-    replace(model, readout=model.readout * (1 + 1e-5)).save(run / "model.npz")
+    model = EchoStateNetwork.load(run / "network.npz")
+    replace(model, readout=model.readout * (1 + 1e-5)).save(run / "network.npz")
 
 
 def other_origin(run):
-    model = EchoStateNetwork.load(run / "model.npz")
-    replace(model, origin={**model.origin, "seed": 4}).save(run / "model.npz")
+    model = EchoStateNetwork.load(run / "network.npz")
+    replace(model, origin={**model.origin, "seed": 4}).save(run / "network.npz")
     remake(run)
 
 
 def no_model(run):
-    (run / "model.npz").unlink()
+    (run / "network.npz").unlink()
 
 
 def no_committee(run):
-    (run / "committee.npz").unlink()
+    (run / "model.npz").unlink()
 
 
 def no_data(run):
@@ -390,22 +390,22 @@ def no_ledger(run):
 
 
 def members_swapped(run):
-    committee = Committee.load(run / "committee.npz")
-    Committee(committee.members[::-1]).save(run / "committee.npz")
+    committee = Committee.load(run / "model.npz")
+    Committee(committee.members[::-1]).save(run / "model.npz")
     remake(run)
 
 
 def member_replaced(run):
-    members = Committee.load(run / "committee.npz").members
+    members = Committee.load(run / "model.npz").members
     fifth = train_network(get_kernel("cpu"), RunFolder(run).candidates()[0].problem, best(run, 4))[0]
-    Committee((*members[:-1], fifth)).save(run / "committee.npz")
+    Committee((*members[:-1], fifth)).save(run / "model.npz")
     remake(run)
 
 
 def member_changed(run):
-    members = Committee.load(run / "committee.npz").members
+    members = Committee.load(run / "model.npz").members
     changed = replace(members[1], readout=members[1].readout * 1.001)
-    Committee((members[0], changed, *members[2:])).save(run / "committee.npz")
+    Committee((members[0], changed, *members[2:])).save(run / "model.npz")
     remake(run)
 
 
@@ -427,7 +427,7 @@ FORGERIES = {
     other_scores: "ledger.sqlite, network",
     other_folds: "plan.json, folds",
     trained_on_validation: "plan.json, folds",
-    other_committee: "committee.npz, members",
+    other_committee: "model.npz, members",
     other_data: "ledger.sqlite, network",
     other_sampling_time: "plan.json, data",
     better_winner: "ledger.sqlite, network",
@@ -448,17 +448,17 @@ FORGERIES = {
     fresh_row_removed: "verification.json",
     fresh_rows_overstated: "verification.json, fresh",
     verification_of_more_words: "verification.json, violations",
-    other_model: "model.npz",
-    other_readout: "model.npz",
+    other_model: "network.npz",
+    other_readout: "network.npz",
     unsigned_readout: "certificate.json, digests, model",
-    other_origin: "model.npz",
+    other_origin: "network.npz",
     no_model: "certificate.json, digests, model",
     no_committee: "certificate.json, digests, committee",
     no_data: "data.npz",
     no_ledger: "ledger.sqlite",
-    members_swapped: "committee.npz, members",
-    member_replaced: "committee.npz, members",
-    member_changed: "committee.npz, network",
+    members_swapped: "model.npz, members",
+    member_replaced: "model.npz, members",
+    member_changed: "model.npz, network",
     bytes_changed: "data.npz",
 }
 
@@ -695,7 +695,7 @@ def test_test_data_that_something_was_chosen_by_are_found(second, role):
     folder = RunFolder(second)
     made, record = folder.generalisation, getattr(folder.experiments, role)[0]
     test = [record.part(0, 110, "monday"), record.part(10, len(record), "tuesday")]
-    models = {"model": folder.model, "committee": folder.committee}
+    models = {"model": folder.network, "committee": folder.committee}
     about = {"score": made.optimism.score, "picked": made.optimism.validation}
     forged = generalisation_of(models, folder.experiments.training, test, made.settled, **about)
     folder.record_generalisation(replace(forged, earlier=len(folder.experiments.test)), test)
@@ -706,7 +706,7 @@ def test_test_data_that_something_was_chosen_by_are_found(second, role):
 
 
 def test_without_a_model_there_is_nothing_to_certify(second):
-    (second / "model.npz").unlink()
+    (second / "network.npz").unlink()
     assert "generalisation.json" in found(second, sample=0)
 
 

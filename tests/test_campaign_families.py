@@ -60,7 +60,7 @@ def test_what_is_certified(families):
     assert "any of the 3 families (order 5, order 9, order 14)" in certificate.statement
     assert [family["name"] for family in certificate.families] == ["order 5", "order 9", "order 14"]
     assert [family["law"]["order"] for family in certificate.families] == list(ORDERS)
-    assert certificate.family_name(certificate.winner) == f"order {result.model.order}"
+    assert certificate.family_name(certificate.winner) == f"order {result.network.order}"
     statement, gain = certificate.statements
     assert isinstance(gain, Gain)
     assert isinstance(statement, Families)
@@ -78,7 +78,7 @@ def test_the_model_and_the_committee_come_from_all_families(families):
     members = [(m.origin["family"], m.origin["index"]) for m in result.committee.members]
     assert members == [(int(r["family"]), int(r["index"])) for r in result.table[best]]
     assert [result.certificate.position(*member) for member in members] == best.tolist()
-    assert result.model.origin["law"] == paper(result.model.order).to_dict()
+    assert result.network.origin["law"] == paper(result.network.order).to_dict()
     assert RunFolder(folder).model.digest == result.model.digest
 
 

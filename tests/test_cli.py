@@ -129,7 +129,9 @@ def test_identify_writes_what_it_says(desk):
     assert stored == result["certificate"]
     assert set(stored) >= {"epsilon", "beta", "networks", "score", "threshold", "winner", "statement"}
     assert (stored["networks"], stored["epsilon"], stored["beta"]) == (31, 0.2, 1e-3)
-    assert stored["threshold"] == result["scores"]["validation"]["fit"]
+    assert stored["threshold"] == result["network"]["scores"]["validation"]["fit"]
+    assert result["delivered"] == "committee"
+    assert result["scores"] == result["committee"]["scores"]
 
 
 def test_default_folder_resumes(desk):
@@ -157,7 +159,10 @@ def test_show(desk):
     text = echobound("show", "ph", cwd=desk).stdout
     stored = json.loads((desk / "ph" / "certificate.json").read_text())
     assert stored["statement"] in text.replace("\n", " ")
-    assert json.loads(echobound("show", "ph", "--json", cwd=desk).stdout)["certificate"] == stored
+    shown = json.loads(echobound("show", "ph", "--json", cwd=desk).stdout)
+    assert shown["certificate"] == stored
+    assert (shown["delivered"], shown["bound"], shown["held"]) == ("committee", None, None), "the paper's law has none"
+    assert "no bound" in shown["bounded"]
 
 
 def test_verify_pools(desk):
@@ -177,6 +182,10 @@ def test_simulate_says_how_it_starts(desk):
     assert len(result["outputs"]["pH"]) == 340
     scores = json.loads((desk / "identify.json").read_text())["scores"]["test"]
     assert result["scores"]["fit"] == pytest.approx(scores["fit"], rel=1e-12)
+    other = json.loads(echobound("simulate", "ph", "test.csv", "--model", "network", "--json", cwd=desk).stdout)
+    picked = json.loads((desk / "identify.json").read_text())["network"]["scores"]["test"]
+    assert other["scores"]["fit"] == pytest.approx(picked["fit"], rel=1e-12)
+    assert (other["held"], other["notes"]) == (None, [])
     done = echobound("simulate", "ph", "test.csv", "--from-mean", "--output", "sim.csv", cwd=desk)
     assert "training mean" in done.stdout
     lines = (desk / "sim.csv").read_text().splitlines()

@@ -82,8 +82,9 @@ def test_identify_with_columns_alone_says_what_it_chose_and_why(desk):
         "note: washout: 40 samples, a fifth of the shortest block",
         "note: law: broad",
         "note: sampling time: one second between samples was assumed",
+        "delivered: the committee (the certificate is about the picked network, not about the committee)",
         "committee: median of networks",
-        "not covered by the certificate",
+        "bound: of the committee: every free run stays within ",
     ):
         assert words in done.stdout
 
@@ -160,6 +161,7 @@ def test_identify_ends_with_1_and_a_statement_when_all_networks_diverge(tmp_path
     assert result["certificate"]["status"] == "all diverged"
     assert result["certificate"]["winner"] is result["certificate"]["threshold"] is result["stability"] is None
     assert result["scores"] == {}
+    assert result["delivered"] is result["bound"] is result["network"] is result["committee"] is None
     names = {path.name for path in (tmp_path / "json").iterdir()}
     assert {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} == names
     shown = echobound("show", "json", cwd=tmp_path).stdout

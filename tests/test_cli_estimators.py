@@ -30,7 +30,12 @@ def test_show_derives_the_certificate_and_names_no_model(desk):
     assert "rank: With confidence" in shown
     assert "model" not in shown
     content = json.loads(echobound("show", "mlp", "--json", cwd=desk).stdout)
-    assert content == {"run": "mlp", "certificate": certificate.to_dict()}
+    assert {name: content[name] for name in ("run", "certificate")} == {
+        "run": "mlp",
+        "certificate": certificate.to_dict(),
+    }
+    assert set(content) == {"run", "certificate", "ended", "delivered", "reason", "bound", "bounded", "held", "notes"}
+    assert content["delivered"] is content["bound"] is None, "nothing is stored that could be delivered"
 
 
 def test_report_writes_its_page(desk):

@@ -99,7 +99,8 @@ def test_identify_settles_the_criterion_before_the_test_data_are_opened(desk):
     second = content["generalisation"]
     assert (second["settled"]["criterion"], second["late"], second["episodes"]) == ("rmse<2", False, 2)
     assert content["optimism"] == second["optimism"]
-    assert content["episodes"] == second["statements"]["model"][0]
+    assert content["episodes"] == second["statements"]["committee"][0], "of the delivered model"
+    assert content["network"]["episodes"] == second["statements"]["model"][0]
     assert content["committee"]["episodes"] == second["statements"]["committee"][0]
     blocks = ["--blocks", "4", "--gap", "50", "--mixing", "0.001", "--time", "time"]
     done = echobound("generalise", "own", "long.csv", *blocks, cwd=desk)

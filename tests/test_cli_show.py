@@ -98,6 +98,20 @@ def test_bars_are_as_high_as_their_counts(counts, rows, unicode):
         assert height - 1 < count * steps / max(*counts, 1) <= height, "rounded up, so that one network is seen"
 
 
+def test_what_is_delivered_where_it_stays_and_what_is_held(desk, ph_records):
+    result = identify(*ph_records, law="broad", order=8, networks=20, beta=1e-2, washout=60, run=desk / "clipped")
+    found = json.loads(echobound("show", "clipped", "--json", cwd=desk).stdout)
+    assert (found["delivered"], found["reason"]) == (result.delivered, result.reason)
+    assert found["bound"] == found["committee"]["bound"] == result.model.bound.tolist()
+    assert found["network"]["bound"] == result.network.bound.tolist()
+    assert found["held"] == {"validation": {"pH": result.held["committee"]["validation"][0].share}}
+    assert sum(found["ended"].values()) == 20
+    text = echobound("show", "clipped", cwd=desk).stdout
+    assert "delivered: the committee (the certificate is about the picked network, not about the committee)" in text
+    assert f"{found['ended']['diverged']} of them diverged, {found['ended']['held']} held at a limit" in text
+    assert "every free run stays within" in text
+
+
 # ---------------------------------------------------------------- report and figures
 
 

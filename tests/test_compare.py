@@ -1,5 +1,6 @@
 """compare: the FIT of MATLAB, on the same samples for every model."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -62,10 +63,10 @@ def test_several_experiments_count_together():
 def test_networks_and_pairs_of_arrays(ph_records):
     training, validation = ph_records
     result = identify(training, validation, law="paper", order=8, networks=5, beta=0.5)
-    [scores] = compare((validation.u, validation.y), result.model).values()
+    [scores] = compare((validation.u, validation.y), result.network).values()
     assert scores["fit"] == pytest.approx(result.certificate.threshold, abs=1e-9)
-    whole = compare(validation, result.model, horizon=len(validation))["model 1"]
-    assert whole["fit"] < compare(validation, result.model, horizon=1)["model 1"]["fit"]
+    whole = compare(validation, result.network, horizon=len(validation))["model 1"]
+    assert whole["fit"] < compare(validation, result.network, horizon=1)["model 1"]["fit"]
 
 
 def test_a_diverging_model_scores_worst():
@@ -76,3 +77,16 @@ def test_a_diverging_model_scores_worst():
 def test_nothing_to_compare():
     with pytest.raises(EchoboundError, match="at least one model"):
         compare(record())
+
+
+def test_outputs_at_a_limit_are_told(ph_records):
+    training, validation = ph_records
+    result = identify(training, validation, law="broad", order=8, networks=5, beta=0.5)
+    beyond = dataclasses.replace(validation, u=20 * validation.u)
+    inside, outside = (compare(record, result.model)["model 1"] for record in (validation, beyond))
+    assert (inside["held"], inside["notes"]) == ({"pH": 0.0}, [])
+    assert 0.05 < outside["held"]["pH"] <= 1
+    [note] = outside["notes"]
+    assert note.startswith("pH sits at its limit ")
+    paper = identify(training, validation, law="paper", order=8, networks=5, beta=0.5)
+    assert compare(beyond, paper.model)["model 1"]["held"] is None

@@ -80,7 +80,7 @@ def test_a_law(data, tmp_path):
     run = identify(*data, **{**SMALL, "law": law, "order": None}, run=tmp_path / "run").run
     folder = RunFolder(run)
     assert folder.plan.law == (law,)
-    assert folder.certificate.law["name"] == folder.model.origin["law"]["name"] == "slow"
+    assert folder.certificate.law["name"] == folder.network.origin["law"]["name"] == "slow"
     assert "law slow" in page_of(run)
 
 
@@ -105,7 +105,7 @@ def test_a_trainer(data, tmp_path, monkeypatch):
     folder = RunFolder(run)
     stored = {"kind": "shrunken", "factor": 0.9}
     assert json.loads((run / "plan.json").read_text())["law"]["training"] == stored
-    assert folder.certificate.law["training"] == folder.model.origin["law"]["training"] == stored
+    assert folder.certificate.law["training"] == folder.network.origin["law"]["training"] == stored
     assert (folder.search["scores"] != plain.table["scores"]).all()
     assert (folder.search["ridge"] == 0.9).all()
     assert audit(run, sample=3, seed=1).passed
@@ -228,7 +228,7 @@ def test_a_kind_of_candidates(data, tmp_path, blocks):
     assert folder.certificate.law == {"kind": "taps", "taps": 5, "longest": 40}
     assert folder.certificate.threshold == result.table["scores"][:, 0].max()
     assert folder.model.digest == result.model.digest
-    assert folder.committee.members[0].delays.tolist() == result.model.delays.tolist()
+    assert folder.committee.members[0].delays.tolist() == result.network.delays.tolist()
     assert result.scores["validation"]["fit"] == pytest.approx(folder.certificate.threshold)
     assert verify(tmp_path / "run", fresh=20)["fresh"] == 20
     outcome = audit(tmp_path / "run", sample=5, seed=1)

@@ -105,6 +105,10 @@ def printed(tmp_path_factory):
         ("simulate", ["one", "test.csv"], 0),
         ("simulate", ["growing", "long.csv"], 0),
         ("simulate", ["one", "test.csv", "--committee"], 0),
+        ("simulate", ["one", "test.csv", "--model", "network"], 0),
+        ("identify", ["train.csv", *columns, "--law", "broad", *small[2:], "--run", "clipped"], 0),
+        ("show", ["clipped"], 0),
+        ("simulate", ["clipped", "test.csv"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
         ("audit", ["one", "--data", "train.csv", "--data", "val.csv"], 1),
@@ -158,6 +162,15 @@ def test_the_objects_inside_are_documented_too(printed):
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
     shown = [value["committee"] for value in printed["show"] if "committee" in value]
     require_as_documented([*committees, *shown], inside["committee"])
+    networks = [value["network"] for value in (*identified, *printed["show"]) if value.get("network")]
+    require_as_documented(networks, inside["network"])
+    held = [value["held"] for value in (*identified, *printed["show"], *networks, *shown) if value["held"]]
+    assert held
+    assert {role for each in held for role in each} <= {"training", "validation", "test"}
+    assert all(0 <= share <= 1 for each in held for role in each.values() for share in role.values())
+    bounds = [value["bound"] for value in printed["show"] if value["bound"]]
+    assert bounds
+    assert all(low < high for bound in bounds for low, high in bound)
     episodes = [found["episodes"] for found in (*identified, *committees) if found["episodes"]]
     require_as_documented(episodes, inside["episodes"])
     require_as_documented([v["optimism"] for v in identified if v["optimism"]], inside["optimism"])

@@ -141,7 +141,7 @@ def test_the_search_is_that_of_identify():
     assert (search.results_["score"] == same.table["scores"][:, 0]).all()
     assert search.best_score_ == search.results_["score"][search.best_index_] == search.results_["score"].max()
     assert search.results_["rank"][search.best_index_] == 1
-    assert (search.predict(X) == same.model.simulate(X).y).all()
+    assert (search.predict(X) == same.network.simulate(X).y).all()
     search.certificate_.check(search.results_["score"])
 
 

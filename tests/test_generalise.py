@@ -60,7 +60,7 @@ def test_statements_come_from_free_runs_over_the_test_records(bare, copied, reco
     run, test = copied(bare), records[2:]
     second = generalise(run, test, criterion="fit>60", discarded=1, beta=0.1)
     folder = RunFolder(run)
-    for who, model in (("model", folder.model), ("committee", folder.committee)):
+    for who, model in (("model", folder.network), ("committee", folder.committee)):
         outputs = [model.simulate(record).y for record in test]
         errors = [float(rmse(r.y[40:], y)) for r, y in zip(test, outputs, strict=True)]
         failures = sum(float(fit(r.y[40:], y)) <= 60 for r, y in zip(test, outputs, strict=True))
@@ -72,7 +72,7 @@ def test_statements_come_from_free_runs_over_the_test_records(bare, copied, reco
         assert rate.epsilon == pytest.approx(stats.beta(failures + 1, 24 - failures).ppf(0.9), rel=1e-9)
         assert band.widths == (pytest.approx(peaks[22], rel=1e-9),), "ceil(25 x 0.9) = 23"
     assert second.optimism.validation == folder.certificate.threshold
-    pooled = fit(np.concatenate([r.y[40:] for r in test]), np.concatenate([folder.model.simulate(r).y for r in test]))
+    pooled = fit(np.concatenate([r.y[40:] for r in test]), np.concatenate([folder.network.simulate(r).y for r in test]))
     assert second.optimism.test == pytest.approx(float(pooled), rel=1e-9)
     assert folder.generalisation == second
     assert len(folder.tested(second)) == 24
@@ -137,7 +137,7 @@ def test_a_criterion_settled_in_identify_is_not_late(records, tmp_path):
     assert str(result.generalisation.settled.criterion) == "fit>50"
     assert not result.generalisation.late
     assert RunFolder(run).generalisation == result.generalisation
-    assert result.episodes == result.generalisation.limit()
+    assert result.episodes == result.generalisation.limit("committee"), "of the delivered model"
     assert result.optimism is result.generalisation.optimism
     assert generalise(run) == result.generalisation
     (run / "generalisation.json").unlink()
@@ -172,7 +172,7 @@ def test_blocks_of_one_record(bare, copied, records):
     [long] = ph_experiment(samples=(2000,), seed=5, period=30)
     second = generalise(run, long, blocks=10, gap=50, mixing=1e-3)
     length = (2000 - 9 * 50) // 10
-    model = RunFolder(run).model
+    model = RunFolder(run).network
     parts = [long.part(i * (length + 50), i * (length + 50) + length) for i in range(10)]
     errors = [float(rmse(part.y[40:], model.simulate(part).y)) for part in parts]
     assert second.seen["model"].rmse == pytest.approx(errors, rel=1e-9)
@@ -303,7 +303,7 @@ def linear():
     rng = np.random.default_rng(0)
     training, validation = plant(rng, 0.4, 400), plant(rng, 0.4, 200)
     law = {"law": "paper", "order": 4, "networks": 20, "beta": 1e-2, "washout": 8, "committee": 0}
-    model = identify(training, validation, **law).model
+    model = identify(training, validation, **law).network
     fresh = errors_of(model, training, [plant(rng, rng.uniform(0.2, 0.6)) for _ in range(FRESH)])
     return model, training, np.array(fresh.seen["model"].rmse)
 

@@ -13,7 +13,7 @@ from echobound.data.scaling import Scaling
 from echobound.errors import DamagedFile, DataError, InputError, RunError
 from echobound.identify import identify
 from echobound.kernels import get_kernel, hold_out
-from echobound.network import EchoStateNetwork, ReservoirLaw, paper
+from echobound.network import Committee, EchoStateNetwork, ReservoirLaw, paper
 from echobound.plants import ph_experiment
 from echobound.runs.folder import RunFolder
 from echobound.scores import Score, fit, get_score, register_score, rmse
@@ -35,24 +35,36 @@ def test_the_best_network_is_picked_and_certified(run, ph_records):
     assert len(result.table) == 31  # smallest N with 0.8**N <= 1e-3
     certificate = result.certificate
     assert certificate.winner == int(np.argmax(scores))
-    assert certificate.threshold == scores.max() == result.scores["validation"]["fit"]
+    assert certificate.threshold == scores.max() == result.network_scores["validation"]["fit"]
     assert certificate.worst.threshold == scores.min()
     assert certificate.networks == 31
-    simulated = result.model.simulate(ph_records[1])
+    simulated = result.network.simulate(ph_records[1])
     assert fit(ph_records[1].y[60:], simulated.y) == pytest.approx(scores.max(), rel=1e-9)
+
+
+def test_the_committee_is_delivered_and_scored(run, ph_records):
+    _, result = run
+    assert (result.delivered, result.model) == ("committee", result.committee)
+    assert "median of the 10 best networks" in result.reason
+    simulated = result.model.simulate(ph_records[1])
+    scored = result.scores["validation"]["fit"]
+    assert scored == result.committee_scores["validation"]["fit"] != result.network_scores["validation"]["fit"]
+    assert fit(ph_records[1].y[60:], simulated.y) == pytest.approx(scored, rel=1e-9)
 
 
 def test_the_run_folder_is_complete(run):
     folder, result = run
     names = {path.name for path in folder.iterdir()}
-    models = {"model.npz", "committee.npz"}
+    models = {"model.npz", "network.npz"}
     assert names == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} | models
     opened = RunFolder(folder)
     assert opened.certificate == result.certificate
     assert opened.model.digest == result.model.digest
-    assert opened.committee.digest == result.committee.digest == result.certificate.digests["committee"]
+    assert opened.model.digest == opened.committee.digest == result.certificate.digests["committee"]
+    assert opened.network.digest == result.network.digest == result.certificate.digests["model"]
     assert (opened.search["scores"] == result.table["scores"]).all()
-    assert EchoStateNetwork.load(folder / "model.npz").digest == result.certificate.digests["model"]
+    assert Committee.load(folder / "model.npz").digest == result.committee.digest
+    assert EchoStateNetwork.load(folder / "network.npz").digest == result.network.digest
 
 
 def test_the_same_plan_is_resumed_without_drawing_again(run, ph_records):
@@ -227,26 +239,26 @@ def tampered(folder, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["plan.json", "data.npz", "ledger.sqlite", "model.npz", "committee.npz", "certificate.json"]
+    "name", ["plan.json", "data.npz", "ledger.sqlite", "model.npz", "network.npz", "certificate.json"]
 )
 def test_tampering_is_refused_and_named(run, name, tmp_path):
     copy = RunFolder(tampered(run[0], name, tmp_path))
     with pytest.raises(DamagedFile, match=name):
-        _ = copy.certificate, copy.experiments, copy.model, copy.committee
+        _ = copy.certificate, copy.experiments, copy.model, copy.network
 
 
 def test_a_model_of_another_run_is_refused(run, ph_records, tmp_path):
     folder, _ = run
     other = identify(*ph_records, **SMALL, seed=9)
     copy = tampered(folder, "report.html", tmp_path)
-    honest = (copy / "model.npz").read_bytes()
-    other.model.save(copy / "model.npz")
-    with pytest.raises(DamagedFile, match=r"model\.npz.*not the model that was certified"):
+    honest = (copy / "network.npz").read_bytes()
+    other.network.save(copy / "network.npz")
+    with pytest.raises(DamagedFile, match=r"network\.npz.*not the picked model that was certified"):
+        _ = RunFolder(copy).network
+    (copy / "network.npz").write_bytes(honest)
+    other.committee.save(copy / "model.npz")
+    with pytest.raises(DamagedFile, match=r"model\.npz.*not the committee that was certified"):
         _ = RunFolder(copy).model
-    (copy / "model.npz").write_bytes(honest)
-    other.committee.save(copy / "committee.npz")
-    with pytest.raises(DamagedFile, match=r"committee\.npz.*not the committee that was certified"):
-        _ = RunFolder(copy).committee
 
 
 def test_running_again_does_not_launder_a_tampered_ledger(run, ph_records, tmp_path):
@@ -297,7 +309,7 @@ def test_a_prediction_is_scored_and_shown_as_one(ph_records, tmp_path):
     [test] = ph_experiment(samples=(300,), seed=9)
     result = identify(training, validation, test=test, **SMALL, horizon=1, run=tmp_path / "run")
     assert "predicted 1 samples ahead" in result.certificate.statement
-    assert result.certificate.threshold == result.scores["validation"]["fit"]
+    assert result.certificate.threshold == result.network_scores["validation"]["fit"]
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"{result.certificate.threshold:.2f} %" in page
     predicted = result.model.predict(test, 1)
@@ -350,12 +362,12 @@ def test_blocks_score_the_mean_and_the_model_is_trained_on_all(in_blocks, ph_rec
         by_hand.append(identify(kept, training.part(a, b), **(SMALL | {"washout": 40})).table["scores"][:, 0])
     scores = in_blocks.table["scores"][:, 0]
     assert scores == pytest.approx(np.mean(by_hand, axis=0), rel=1e-9)
-    assert in_blocks.certificate.threshold == in_blocks.scores["validation"]["fit"] == scores.max()
+    assert in_blocks.certificate.threshold == in_blocks.network_scores["validation"]["fit"] == scores.max()
     whole = hold_out(training, training, law=paper(15), scores=[get_score("fit")], washout=40)
     trial = get_kernel("reference").trial(whole, in_blocks.certificate.winner)
-    assert in_blocks.model.readout == pytest.approx(trial.trained[0][0].readout, rel=1e-5)
-    assert in_blocks.model.scaling.to_arrays() == Scaling.fit("minmax", training).to_arrays()
-    assert in_blocks.model.training_mean == pytest.approx(training.y.mean(axis=0))
+    assert in_blocks.network.readout == pytest.approx(trial.trained[0][0].readout, rel=1e-5)
+    assert in_blocks.network.scaling.to_arrays() == Scaling.fit("minmax", training).to_arrays()
+    assert in_blocks.network.training_mean == pytest.approx(training.y.mean(axis=0))
 
 
 def test_the_certificate_of_blocks_says_what_was_scored_and_that_the_model_was_not(in_blocks):
@@ -387,7 +399,7 @@ def test_the_committee_is_the_median_of_the_best_networks(in_blocks, ph_records)
     best = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:10]
     members = in_blocks.committee.members
     assert [member.origin["index"] for member in members] == best
-    assert members[0].digest == in_blocks.model.digest
+    assert members[0].digest == in_blocks.network.digest
     outputs = [member.simulate(test).y for member in members]
     expected = fit(test.y[40:], np.median(outputs, axis=0))
     assert in_blocks.committee_scores["test"]["fit"] == pytest.approx(expected, rel=1e-9)
@@ -410,4 +422,7 @@ def test_no_committee_if_none_is_wanted(ph_records, tmp_path):
     result = identify(*ph_records, **SMALL, committee=0, run=tmp_path / "run")
     assert result.committee is result.committee_scores is RunFolder(tmp_path / "run").committee is None
     assert not (tmp_path / "run" / "committee.npz").exists()
+    assert (result.delivered, result.model) == ("network", result.network)
+    assert EchoStateNetwork.load(tmp_path / "run" / "model.npz").digest == result.network.digest
+    assert not (tmp_path / "run" / "network.npz").exists()
     assert not any("committee" in sentence for sentence in result.certificate.not_stated)

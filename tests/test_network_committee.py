@@ -1,6 +1,7 @@
 """The committee: a median of free runs, one model to simulate, predict, save and load."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from echobound.errors import DamagedFile, InputError, RunError
 from echobound.files import write_npz
 from echobound.kernels import compiled_dynamics, get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import Committee, EchoStateNetwork, broad
+from echobound.network import Committee, EchoStateNetwork, bound_words, broad, holdings, load_model
 from echobound.network.committee import median_of
 from echobound.scores import get_score
 
@@ -101,3 +102,77 @@ def test_members_must_fit_together(committee):
     other = dataclasses.replace(committee.members[0], sampling_time=7.0)
     with pytest.raises(InputError, match="the same sampling_time"):
         Committee((other, *committee.members))
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 7).flatmap(
+        lambda n: st.tuples(*(arrays(float, (n, 2), elements=st.floats(-1e6, 1e6)) for _ in range(3)))
+    )
+)
+def test_the_bound_is_the_median_of_bounds_and_holds_for_any_outputs_within_them(signals):
+    """Members with any limits, and any outputs within these: exactly, not up to rounding."""
+    low, high = np.minimum(*signals[:2]), np.maximum(*signals[:2])
+    y = np.clip(signals[2], low, high)
+    bounds = [np.stack(pair, axis=1) for pair in zip(low, high, strict=True)]
+    several = SimpleNamespace(members=[SimpleNamespace(bound=bound) for bound in bounds])
+    found = Committee.bound.fget(several)
+    median = median_of(list(y))
+    assert (found[:, 0] <= median).all()
+    assert (median <= found[:, 1]).all()
+    assert (found == np.median(bounds, axis=0)).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 3.0, 1000.0])
+def test_no_free_run_leaves_the_bound(committee, mimo_records, scale):
+    record, noise = mimo_records[1][0], np.random.default_rng(1).normal(size=(240, 2))
+    for u in (scale * record.u, scale * noise):
+        runs = [committee.simulate(dataclasses.replace(record, u=u)), committee.simulate(u)]
+        for run in runs:
+            assert (run.y >= committee.bound[:, 0]).all()
+            assert (run.y <= committee.bound[:, 1]).all()
+
+
+def test_without_the_limits_of_one_member_there_is_no_bound(committee):
+    assert committee.bound.shape == (2, 2)
+    free = dataclasses.replace(committee.members[0], limits=None)
+    assert Committee((free, *committee.members[1:])).bound is None
+    assert bound_words(Committee((free,))).startswith("Its free runs have no bound")
+
+
+def test_a_model_file_gives_whichever_kind_it_holds(committee, tmp_path):
+    for model in (committee, committee.members[0]):
+        model.save(tmp_path / "model.npz")
+        found = load_model(tmp_path / "model.npz")
+        assert type(found) is type(model)
+        assert found.digest == model.digest
+    write_npz(tmp_path / "model.npz", {"kind": "shoe"}, {})
+    with pytest.raises(DamagedFile, match="kind 'model' or 'committee' was expected, found 'shoe'"):
+        load_model(tmp_path / "model.npz")
+
+
+def test_outputs_at_a_limit_are_counted_and_named(committee):
+    low, high = committee.bound.T
+    inside = (low + high) / 2
+    y = np.array([inside] * 100)
+    y[:37, 0], y[:3, 1] = high[0], low[1]
+    first, second = holdings(committee, y)
+    assert (first.share, first.limit, first.too_long) == (0.37, high[0], True)
+    assert (second.share, second.limit, second.too_long) == (0.03, low[1], False)
+    name, unit = committee.output_names[0], committee.output_units[0]
+    shown = f"{high[0]:.6g}{' ' + unit if unit else ''}"
+    assert first.words == f"{name} sits at its limit {shown} in 37 % of the samples: the model does not follow there"
+    assert holdings(SimpleNamespace(), y) is None, "a model without limits"
+
+
+def test_a_saturated_sensor_is_no_failure_of_the_model(committee):
+    """Where the training data are at a limit themselves, a model may be, too."""
+    members = [
+        dataclasses.replace(one, limits=dataclasses.replace(one.limits, share=np.array([0.35, 0.0])))
+        for one in committee.members
+    ]
+    y = np.tile(committee.bound[:, 1], (100, 1))
+    y[38:] = committee.bound.mean(axis=1)
+    first, second = holdings(Committee(tuple(members)), y)
+    assert (first.share, first.usual, first.too_long) == (0.38, 0.35, False)
+    assert second.too_long

@@ -37,9 +37,9 @@ def test_the_same_networks_on_the_new_data(run, renewed, new):
     same = identify(*new, **SMALL)
     assert (renewed.table["scores"] == same.table["scores"]).all()
     assert renewed.certificate.networks == run.certificate.networks == 21
-    origin = renewed.model.origin
+    origin = renewed.network.origin
     again = draw_reservoir(paper(8), 1, 1, 4, 0, 0, origin["index"])
-    assert (renewed.model.reservoir.W_x == again.W_x).all()
+    assert (renewed.network.reservoir.W_x == again.W_x).all()
     assert not (renewed.table["scores"] == run.table["scores"]).any()
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from echobound.data import Record
 from echobound.identify import identify
-from echobound.network import broad, respond
+from echobound.kernels import Status
+from echobound.network import ReservoirLaw, bound_words, respond
 from echobound.plants import ph_experiment
 from echobound.report import write_page
 from echobound.report.contents import RunContents
@@ -23,6 +24,7 @@ from echobound.runs.folder import RunFolder
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
+UNCLIPPED = ReservoirLaw(order=3, output_delays=1, norm=0.1, feedback_scale=0.0, input_scale=0.01)
 
 
 class Outline(HTMLParser):
@@ -79,7 +81,42 @@ def test_the_page_says_what_the_certificate_says(run, page):
     assert stored["epsilon_exact"] <= float(facts["epsilon_exact"]) < 1.001 * stored["epsilon_exact"], "rounded up"
     assert float(facts["beta"]) == stored["beta"]
     for role in ("validation", "test"):
-        assert float(facts[f"fit-{role}"].removesuffix("%")) == pytest.approx(result.scores[role]["fit"], abs=0.005)
+        shown = float(facts[f"fit-{role}"].removesuffix("%"))
+        assert shown == pytest.approx(result.network_scores[role]["fit"], abs=0.005), "what the certificate is about"
+        shown = float(facts[f"delivered-fit-{role}"].removesuffix("%"))
+        assert shown == pytest.approx(result.scores[role]["fit"], abs=0.005)
+    assert int(facts["held"]) == (result.table["status"] == Status.HELD).sum()
+
+
+def test_the_page_says_which_model_is_delivered_and_where_it_stays(run, page, ph_records, tmp_path):
+    _, result = run
+    assert f"It is the committee, in model.npz. {result.reason}" in page.text
+    assert "it does not cover the committee" in page.text
+    assert bound_words(result.model) in page.text, "it has none, and that is said"
+    clipped = identify(*ph_records, **(SMALL | {"law": "broad", "committee": 0}), run=tmp_path / "run")
+    text = Outline((tmp_path / "run" / "report.html").read_text(encoding="utf-8")).text
+    [(low, high)] = clipped.model.bound
+    found = re.search(r"Every free run stays within (\S+) and (\S+) pH, whatever the inputs are\.", text)
+    assert low - 1e-4 < float(found[1]) <= low < high <= float(found[2]) < high + 1e-4, "rounded outwards"
+    assert "It is the picked network, in model.npz." in text
+    assert "about a free run, in which the model's own outputs are fed back" in text
+
+
+def test_an_output_at_its_limit_is_named_on_the_page(ph_records, tmp_path):
+    """Inputs far beyond those of the training data drive the outputs to a limit."""
+    training, validation = ph_records
+    beyond = dataclasses.replace(validation, u=20 * validation.u)
+    result = identify(training, beyond, **(SMALL | {"law": "broad"}), run=tmp_path / "run")
+    [held] = result.held["committee"]["validation"]
+    assert held.too_long
+    contents = RunContents(RunFolder(tmp_path / "run"))
+    words = [f"On {role} data, {one.words}." for role, _, one in contents.held]
+    text = Outline((tmp_path / "run" / "report.html").read_text(encoding="utf-8")).text
+    assert words
+    assert all(one in text for one in words)
+    simulated, [(low, high)] = result.model.simulate(beyond).y, result.model.bound
+    assert held.share == pytest.approx(((simulated <= low + 1e-6) | (simulated >= high - 1e-6)).mean(), abs=0.01)
+    assert held.limit in (low, high)
 
 
 def test_the_second_certificate_is_on_the_page(run, page):
@@ -100,11 +137,13 @@ def test_the_band_is_drawn_around_a_typical_and_the_worst_episode(ph_records, tm
     contents = RunContents(RunFolder(tmp_path / "run"))
     second = contents.second
     drawn = contents.episodes(second)
-    errors = np.array(second.seen["model"].rmse)
+    errors = np.array(second.seen["committee"].rmse)
     for which, number in (("typical", np.argsort(errors)[2]), ("worst", errors.argmax())):
-        assert drawn[which].scores["model"]["rmse"] == pytest.approx(errors[number], rel=1e-9)
-        assert drawn[which].band == second.band().widths
-    assert (np.abs(drawn["worst"].measured - drawn["worst"].simulated["model"]) <= second.band().widths[0]).all()
+        assert drawn[which].scores["committee"]["rmse"] == pytest.approx(errors[number], rel=1e-9)
+        assert drawn[which].band == second.band("committee").widths
+        assert list(drawn[which].simulated) == ["committee", "picked network"], "the band is drawn around the first"
+    apart = np.abs(drawn["worst"].measured - drawn["worst"].simulated["committee"])
+    assert (apart <= second.band("committee").widths[0]).all()
     section = generalisation(contents)
     assert [drawing.name for drawing in section.drawings] == ["episodes", "episode-typical", "episode-worst"]
     assert f"from {errors.min():.4g} to {errors.max():.4g}" in section.drawings[0].summary
@@ -124,10 +163,11 @@ def test_every_section_is_there_with_its_figures(run, page):
     folder, result = run
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids)), "each once"
-    assert {"certificate", "outputs", "search", "testing", "distribution", "model", "effort", "origin"} <= set(ids)
+    sections = {"delivered", "outputs", "search", "testing", "distribution", "model", "effort", "origin"}
+    assert {"certificate", *sections} <= set(ids)
     assert {"plot-validation", "plot-test", "plot-sampling", "plot-testing", "plot-distribution"} <= set(ids)
     fresh = verify(folder, fresh=0)
-    for sentence in (fresh["statement"], fresh["worst"]["statement"], result.model.stability.statement):
+    for sentence in (fresh["statement"], fresh["worst"]["statement"], result.network.stability.statement):
         assert sentence in page.text
     for word in ("12 states", "law paper, seed 0", "minmax", "60 samples", "numpy", "Computing time"):
         assert word in page.text
@@ -243,7 +283,7 @@ def test_several_records_and_outputs(mimo_records, tmp_path):
         np.concatenate(side) for side in zip(*respond(folder.model, folder.experiments.validation), strict=True)
     )
     assert np.array_equal(response.measured[~np.isnan(response.measured[:, 0])], measured)
-    assert np.allclose(np.delete(response.simulated["model"], 220, axis=0), simulated, rtol=1e-9)
+    assert np.allclose(np.delete(response.simulated["committee"], 220, axis=0), simulated, rtol=1e-9)
     assert write_page(folder).stat().st_size > 0
 
 
@@ -254,8 +294,7 @@ def growing(samples):
 
 @pytest.mark.filterwarnings("ignore:200 training samples")
 def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
-    unclipped = dataclasses.replace(broad(3), clip=False)
-    result = identify(growing(300), growing(8000), law=unclipped, networks=1, beta=0.5, seed=3, run=tmp_path / "run")
+    result = identify(growing(300), growing(8000), law=UNCLIPPED, networks=1, beta=0.5, seed=3, run=tmp_path / "run")
     assert result.model is None
     page = Outline((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
     assert "All networks diverged" in page.text
@@ -266,8 +305,7 @@ def test_a_run_in_which_all_diverged_has_a_page(tmp_path):
 def test_a_model_that_diverges_on_test_data_has_a_page(tmp_path):
     run = tmp_path / "run"
     test = dataclasses.replace(growing(8000), u=-growing(8000).u)
-    unclipped = dataclasses.replace(broad(3), clip=False)
-    result = identify(growing(300), growing(300), test=test, law=unclipped, networks=1, beta=0.5, seed=3, run=run)
+    result = identify(growing(300), growing(300), test=test, law=UNCLIPPED, networks=1, beta=0.5, seed=3, run=run)
     assert not np.isfinite(result.scores["test"]["fit"])
     assert "Test data" in Outline((run / "report.html").read_text(encoding="utf-8")).text
 
@@ -288,7 +326,7 @@ def test_ten_thousand_networks_and_samples_fit_into_five_megabytes(run, monkeypa
             role="validation",
             time=record.time,
             measured=long,
-            simulated={"model": long + record.y},
+            simulated={"committee": long + record.y},
             names=("y",),
             units=("m",),
             scores=response.scores,

@@ -8,7 +8,7 @@ import pytest
 from echobound import audit, generalise, identify, ph_experiment, verify
 from echobound.data.experiments import Experiments
 from echobound.network import Committee, EchoStateNetwork
-from echobound.runs import RunFolder
+from echobound.runs import RunFolder, reader
 from echobound.runs import rows as module
 from echobound.runs.ledger import Ledger
 from echobound.runs.ranks import ranks_and_quantiles
@@ -70,12 +70,13 @@ def test_each_file_is_read_once(records, tmp_path, monkeypatch, command):
         return reads
 
     monkeypatch.setattr(module, "read_json", counted(module.read_json))
-    for kind in (Experiments, EchoStateNetwork, Committee):
+    monkeypatch.setattr(reader, "load_model", counted(reader.load_model))
+    for kind in (Experiments, Committee):
         real = kind.__dict__["load"].__func__
         monkeypatch.setattr(kind, "load", classmethod(counted(real)))
     COMMANDS[command](run, records)
     files = {"plan.json", "certificate.json", "verification.json", "generalisation.json"}
-    assert read == Counter(files | {"data.npz", "model.npz", "committee.npz"})
+    assert read == Counter(files | {"data.npz", "model.npz", "network.npz"})
 
 
 @pytest.mark.parametrize("horizon", [None, 2])

@@ -8,7 +8,7 @@ from echobound.scores import Score, register_score  # isort: skip
 from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
-from echobound.network import LeastSquares, broad, from_reservoirpy, paper  # isort: skip
+from echobound.network import LeastSquares, broad, from_reservoirpy, load_model, paper  # isort: skip
 from echobound.scenario import Certificate, Generalisation  # isort: skip
 from echobound.plan import Plan  # isort: skip
 from echobound.runs import RunFolder  # isort: skip
@@ -44,6 +44,7 @@ __all__ = [
     "from_reservoirpy",
     "generalise",
     "identify",
+    "load_model",
     "paper",
     "ph_experiment",
     "read_csv",

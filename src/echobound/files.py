@@ -16,7 +16,7 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -145,8 +145,13 @@ def write_npz(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArra
     write_whole(path, buffer.getvalue())
 
 
-def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write_npz` wrote, if its header is of this kind; return the header without digest, and the arrays."""
+def read_npz(path: Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what `write_npz` wrote, if its header is of this kind, or of one of several.
+
+    It returns the header without digest, and the arrays.
+    """
+    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    wanted = " or ".join(map(repr, kinds))
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -160,9 +165,9 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
         stored = header.pop("digest")
         found = digest([header, arrays])
     except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
-        raise DamagedFile(path, "header", f"not a JSON header of kind {kind!r}") from None
-    if header.get("kind") != kind:
-        raise DamagedFile(path, "header", f"kind {kind!r} was expected, found {header.get('kind')!r:.60}")
+        raise DamagedFile(path, "header", f"not a JSON header of kind {wanted}") from None
+    if header.get("kind") not in kinds:
+        raise DamagedFile(path, "header", f"kind {wanted} was expected, found {header.get('kind')!r:.60}")
     if stored != found:
         raise DamagedFile(path, "digest", "the content does not have the digest that was stored with it")
     return header, arrays

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from echobound.campaign.feasibility import require_feasible
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
 from echobound.errors import DamagedFile
-from echobound.network import Committee, EchoStateNetwork
+from echobound.network import Committee
 from echobound.plan import Plan, PlanSettings, settle_questions, settle_validation
 from echobound.report import write_page
 from echobound.runs import Progress, RunFolder, rows_digest
+from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
+from echobound.runs.holding import Held, held_of
 from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
@@ -40,19 +42,28 @@ class Identification:
     Parameters
     ----------
     model
-        The best network on validation data; None if all networks diverged.
+        The model that is delivered: the committee or the picked network, as `delivered` says; None if all networks
+        diverged.
     certificate
-        What is promised about it, and what is not.
+        What is promised about the picked network, and what is not.
     table
         One row for each network: family, index, status, scores, order, ridge; family after family.
     scores
         FIT and RMSE of the model on validation and, where given, test data.
-    generalisation
-        The second certificate, on test data: what model and committee are worth on new data. None without test data.
+    delivered, reason
+        ``"network"`` or ``"committee"``, and why, in a sentence; both empty if all networks diverged.
+    network, network_scores
+        The best network on validation data, which the certificate is about, with its FIT and RMSE. None if all
+        networks diverged, or if committees were drawn.
     committee, committee_scores
-        The best networks as one model, with its FIT and RMSE; the certificate does not cover it. None if not asked for.
+        The best networks as one model, with its FIT and RMSE; the certificate does not cover it, unless committees were
+        drawn. None if not asked for.
+    generalisation
+        The second certificate, on test data: what the models are worth on new data. None without test data.
     chosen
         What was chosen because it was not given, a sentence each.
+    held
+        For how long the outputs of each model sit at a limit, as `runs.holding.held_of` gives it.
     run
         The run folder, if one was asked for.
 
@@ -60,29 +71,39 @@ class Identification:
     --------
     >>> from echobound.plants import ph_experiment
     >>> result = identify(*ph_experiment(samples=(400, 300)), law="paper", order=10, networks=20)
-    >>> result.table["index"].tolist() == list(range(20)), result.model.order, result.run
+    >>> result.table["index"].tolist() == list(range(20)), result.network.order, result.run
     (True, 10, None)
+    >>> result.delivered, result.model is result.committee, len(result.model.members)
+    ('committee', True, 10)
     """
 
-    model: EchoStateNetwork | None
+    model: Any
     certificate: Certificate
     table: Rows
     scores: dict[str, Summary]
-    generalisation: Generalisation | None
+    delivered: str
+    reason: str
+    network: Any
+    network_scores: dict[str, Summary] | None
     committee: Committee | None
     committee_scores: dict[str, Summary] | None
+    generalisation: Generalisation | None
     chosen: tuple[str, ...]
+    held: dict[str, Held]
     run: Path | None
 
     @property
     def optimism(self) -> Optimism | None:
-        """The model's score on test data beside that on validation data; None without test data."""
+        """The pick's score on test data beside that on validation data; None without test data."""
         return None if self.generalisation is None else self.generalisation.optimism
 
     @property
     def episodes(self) -> ErrorLimit | None:
         """What the model's errors in the test records say about new ones; None without test data."""
-        return None if self.generalisation is None else self.generalisation.limit()
+        if self.generalisation is None:
+            return None
+        beside = self.delivered == "committee" and "committee" in self.generalisation.seen
+        return self.generalisation.limit("committee" if beside else "model")
 
 
 class Settings(PlanSettings, ComputingSettings, total=False):
@@ -146,35 +167,42 @@ def identify(
         # Pick the best, and derive what that is worth.
         best = ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))
         made = _made(folder, candidates, table[best])
-        model = made[0].model if made else None
-        committee = Committee(tuple(one.model for one in made)) if made and settled.committee else None
+        picked = made[0].model if made else None
+        several = Committee(tuple(one.model for one in made)) if made and settled.committee else None
+        delivery = delivery_of(settled, len(made))
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
-        digests |= {"model": model.digest if model else "", "committee": committee.digest if committee else ""}
+        digests |= {"model": picked.digest if picked else "", "committee": several.digest if several else ""}
         ran = [origin for one in candidates for origin in folder.ledger.origins(family=one.family)]
         origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()))
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
-        folder.finish(certificate, model, committee)
+        folder.finish(certificate, picked, several, delivery)
 
         # The models on validation data and, opened here, on test data.
         second = None
-        if model is not None:
+        if picked is not None:
             folder.outputs = {"model": made[0].outputs}
-            if committee is not None:
+            if several is not None:
                 folder.outputs["committee"] = committee_outputs([one.outputs for one in made])
             if experiments.test:
                 second = record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
-        scores = scores_of(folder)
+        scores, held = scores_of(folder), held_of(folder)
         if run is not None:
             write_page(folder)
+    network, committee = (None, None) if picked is None else (folder.network, folder.committee)
     return Identification(
-        model=model,
+        model=None if picked is None else folder.model,
         certificate=certificate,
         table=table,
-        scores=scores.get("model", {}),
-        generalisation=second,
+        scores={} if picked is None else scores[folder.delivered],
+        delivered="" if delivery is None else delivery.delivered,
+        reason="" if delivery is None else delivery.reason,
+        network=network,
+        network_scores=None if network is None else scores["model"],
         committee=committee,
-        committee_scores=scores.get("committee"),
+        committee_scores=None if committee is None else scores["committee" if several else "model"],
+        generalisation=second,
         chosen=scheme.chosen,
+        held=held,
         run=None if run is None else folder.path,
     )
 

@@ -5,7 +5,7 @@ Python imports a module of this name when it starts, if its folder is on PYTHONP
 
 import dataclasses
 
-from echobound.network import law
+from echobound.network import laws
 
-clipping = law.broad
-law.broad = lambda *arguments: dataclasses.replace(clipping(*arguments), clip=False)
+clipping = laws.broad
+laws.broad = lambda *arguments, **named: dataclasses.replace(clipping(*arguments, **named), clip=False)

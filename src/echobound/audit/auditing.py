@@ -88,9 +88,9 @@ def audit(
     counts = (0, 0, 0)
     if stores_data:
         experiments = faults.attempt("data.npz", lambda: folder.experiments)
-        for name in ("model", "committee"):
-            if folder.has(f"{name}.npz"):
-                faults.attempt(f"{name}.npz", lambda name=name: getattr(folder, name))  # type: ignore[misc]
+        for name, file in folder.model_files.items():
+            faults.attempt(file, lambda name=name: folder.stored_model(name))  # type: ignore[misc]
+        faults.attempt("model.npz", folder.require_delivered)
         later = replay_test_data(folder)
         if data is not None and experiments is not None:
             check_originals(replace(experiments, test=(*experiments.test, *later)), data, faults)

@@ -44,11 +44,12 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     plan = faults.attempt("plan.json", lambda: folder.plan)
     if stated is None or experiments is None or plan is None:
         return later
-    model = faults.attempt("model.npz", lambda: folder.model) if folder.has("model.npz") else None
+    files = folder.model_files
+    model = faults.attempt(files["model"], lambda: folder.picked) if "model" in files else None
     if model is None:
-        faults.report(FILE, "", "a model in model.npz that it speaks of", "none that can be read")
+        faults.report(FILE, "", "a model in the folder that it speaks of", "none that can be read")
         return later
-    committee = faults.attempt("committee.npz", lambda: folder.committee)
+    committee = faults.attempt(files["committee"], lambda: folder.best) if "committee" in files else None
     models: dict[str, Model] = {"model": model} | ({} if committee is None else {"committee": committee})
     own, training = experiments.test, experiments.training
     test = later if later and stated_of(stated, "digests", "test") != records_digest(own) else own

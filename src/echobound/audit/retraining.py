@@ -87,8 +87,8 @@ class Retraining:
 
     def _stored(self, name: str) -> Any:
         """A model of the folder; None if there is none that can be read."""
-        folder = self.folder
-        return self.faults.attempt(f"{name}.npz", lambda: getattr(folder, name)) if folder.has(f"{name}.npz") else None
+        file = self.folder.model_files.get(name)
+        return None if file is None else self.faults.attempt(file, lambda: self.folder.stored_model(name))
 
     def _require_disjoint(self, table: Iterable[tuple[int, int, int]]) -> None:
         """No draw of the verification may be one of the search, nor one of a family one of another."""
@@ -125,18 +125,19 @@ class Retraining:
     def check_models(self) -> None:
         """Train the picked network and the committee again."""
         kept, model, committee = self._kept(), self._stored("model"), self._stored("committee")
+        files = {"model": "model.npz", "committee": "committee.npz"} | self.folder.model_files
         if model is not None and not kept:
-            self.faults.report("model.npz", "", "no model, since all networks diverged", "one")
+            self.faults.report(files["model"], "", "no model, since all networks diverged", "one")
         if model is not None and kept:
-            self._check_model("model.npz", "", model, kept[0])
+            self._check_model(files["model"], "", model, kept[0])
         if committee is not None and self.folder.plan.committee:
             stored = [(member.origin.get("family"), member.origin.get("index")) for member in committee.members]
             if stored != kept:
                 ours, theirs = (_listed(draws, len(self.candidates)) for draws in (kept, stored))
-                self.faults.report("committee.npz", "members", ours, theirs)
+                self.faults.report(files["committee"], "members", ours, theirs)
             for member, draw in zip(committee.members, stored, strict=True):
                 if draw in kept:
-                    self._check_model("committee.npz", f"network {draw[1]}", member, draw)
+                    self._check_model(files["committee"], f"network {draw[1]}", member, draw)
 
     def _check_model(self, file: str, part: str, stored: PlantModel, draw: Draw) -> None:
         drawn = next(one for one in self.candidates if one.family == draw[0])

@@ -11,12 +11,13 @@ import typer
 import echobound
 from echobound.cli.options import ComputingOptions, Options
 from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
-from echobound.cli.show import committee_facts, print_result
+from echobound.cli.show import model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.identify import Identification
 from echobound.network import PlantModel
 from echobound.plan import Plan
 from echobound.plants import ph_experiment
+from echobound.runs.holding import ended
 
 PANEL = "What is drawn and certified"
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder; a new one under runs/ if not given.")]
@@ -113,24 +114,24 @@ def _defaults(plan: Plan) -> list[str]:
 def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
     """Print what came out; exit with code 1 if all networks diverged."""
     second = result.generalisation
+    facts = {"network": None, "committee": None, **model_facts(result)}
+    for name, scores in (("network", result.network_scores), ("committee", result.committee_scores)):
+        if facts[name] is not None:
+            beside = "committee" if name == "committee" and result.network is not None else "model"
+            limit = None if second is None else second.limit(beside)
+            facts[name] |= {"scores": scores, "episodes": None if limit is None else limit.to_dict()}
     content = {
         "run": str(result.run),
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
+        "ended": ended(result.table),
         "scores": result.scores,
-        "stability": result.model.stability.to_dict() if isinstance(result.model, PlantModel) else None,
+        "stability": result.network.stability.to_dict() if isinstance(result.network, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),
         "generalisation": None if second is None else second.to_dict(),
-        "committee": None,
+        **facts,
     }
-    if result.committee is not None and result.committee_scores is not None:
-        limit = None if second is None else second.limit("committee")
-        content["committee"] = {
-            **committee_facts(result.committee, result.certificate),
-            "scores": result.committee_scores,
-            "episodes": None if limit is None else limit.to_dict(),
-        }
     if as_json:
         print_json(content)
     else:

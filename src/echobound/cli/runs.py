@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,13 @@ import typer
 
 import echobound
 from echobound.cli.options import ComputingOptions
-from echobound.cli.show import committee_facts, print_result
+from echobound.cli.show import model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
-from echobound.errors import RunError
+from echobound.errors import InputError, RunError
 from echobound.network import PlantModel
 from echobound.report import write_figures, write_page
 from echobound.runs import RunFolder
+from echobound.runs.holding import ended
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 
@@ -23,15 +25,29 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
 
 
-def stored_model(folder: RunFolder) -> PlantModel:
-    """The picked network of a run; one that stores none is refused with the reason."""
+class Which(StrEnum):
+    """A model of a run by its name."""
+
+    NETWORK = "network"
+    COMMITTEE = "committee"
+
+
+def stored_model(folder: RunFolder, which: str | None = None) -> Any:
+    """The model that a run delivers, or its ``network`` or ``committee``; one that it has not is refused."""
     if not folder.stores_data:
         drawn = folder.plan.law[0].name
         stored = f"{folder.path} has no stored model, only the scores of what it drew ({drawn})"
         raise RunError(f"{stored}: use best_estimator_ of the search in Python")
     if not folder.has("model.npz"):
         raise RunError(f"{folder.path} has no stored model: it is not finished yet, or all its networks diverged")
-    return folder.model
+    if which is None:
+        return folder.model
+    found = {"network": folder.network, "committee": folder.committee}[which]
+    if found is None and which == "committee":
+        raise InputError(f"{folder.path} has no committee: identify with --committee 10 keeps one")
+    if found is None:
+        raise InputError(f"{folder.path} has no picked network, since it drew committees: leave out --model network")
+    return found
 
 
 def verify(
@@ -69,12 +85,10 @@ def show(
 ) -> None:
     """Print the certificate of a run, after deriving each of its numbers again from the ledger."""
     folder = RunFolder(run)
-    certificate, models = folder.certificate, folder.models
-    content: dict[str, Any] = {"run": str(run), "certificate": certificate.to_dict()}
-    if isinstance(model := models.get("model"), PlantModel):
-        content |= {"stability": model.stability.to_dict(), "order": model.order}
-    if "committee" in models and folder.committee is not None:
-        content["committee"] = committee_facts(folder.committee, certificate)
+    content: dict[str, Any] = {"run": str(run), "certificate": folder.certificate.to_dict()}
+    content |= {"ended": ended(folder.search), **model_facts(folder)}
+    if isinstance(folder.models.get("model"), PlantModel):
+        content |= {"stability": folder.network.stability.to_dict(), "order": folder.network.order}
     if (second := folder.generalisation) is not None:
         content["generalisation"] = second.to_dict()
     if len(folder.fresh):

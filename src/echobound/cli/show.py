@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from echobound.arrays import Scores
 from echobound.cli.terminal import console
-from echobound.network import Committee
+from echobound.identify import Identification
+from echobound.network import bound_words
 from echobound.report.panels import ScorePanel, histogram
-from echobound.runs.scoring import NOT_COVERED
-from echobound.scenario import Certificate, title_of
+from echobound.runs import RunFolder
+from echobound.runs.holding import Held, held_of
+from echobound.runs.scoring import COVERED, NOT_COVERED
+from echobound.scenario import title_of
 from echobound.scenario.words import score_title, upward
 
 if TYPE_CHECKING:
@@ -22,11 +25,45 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
 
 
-def committee_facts(committee: Committee, certificate: Certificate) -> dict[str, Any]:
-    """Which networks a committee is made of, and that the certificate does not cover it."""
-    origins = [member.origin for member in committee.members]
-    members = [certificate.position(origin["family"], origin["index"]) for origin in origins]
-    return {"members": members, "statement": NOT_COVERED}
+def model_facts(found: RunFolder | Identification) -> dict[str, Any]:
+    """What there is to say of the models of a run: which is delivered and why, where each stays, and if it follows.
+
+    `network` and `committee` are only there where the run has one.
+    """
+    if isinstance(found, RunFolder):
+        delivery, held = found.delivery if found.models else None, held_of(found)
+        delivered, reason = ("", "") if delivery is None else (delivery.delivered, delivery.reason)
+    else:
+        delivered, reason, held = found.delivered, found.reason, found.held
+    if not delivered:
+        return {"delivered": None, "reason": None, **_model_facts(None, {})}
+    certificate, committee, network = found.certificate, found.committee, found.network
+    facts: dict[str, Any] = {}
+    if network is not None:
+        facts["network"] = {"number": certificate.winner, **_model_facts(network, held["model"])}
+    if committee is not None:
+        members = [certificate.position(one.origin["family"], one.origin["index"]) for one in committee.members]
+        certified = network is None
+        facts["committee"] = {
+            "members": [] if certified else members,
+            "statement": COVERED if certified else NOT_COVERED,
+            **_model_facts(committee, held["model" if certified else "committee"]),
+        }
+    of_model = {name: facts[delivered][name] for name in ("bound", "bounded", "held", "notes")}
+    return {"delivered": delivered, "reason": reason, **of_model, **facts}
+
+
+def _model_facts(model: Any, held: Held) -> dict[str, Any]:
+    """Where the free runs of a model stay, and for how long its outputs sit at a limit on the data of the run."""
+    bound = getattr(model, "bound", None)
+    return {
+        "bound": bound,
+        "bounded": None if model is None else bound_words(model),
+        "held": None
+        if bound is None
+        else {role: {one.output: one.share for one in each} for role, each in held.items()},
+        "notes": [f"{role} data: {one.words}" for role, each in held.items() for one in each if one.too_long],
+    }
 
 
 def print_result(content: Mapping[str, Any], scores: Scores) -> None:
@@ -120,6 +157,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     each = f", {families[0]['networks']} of each family" if len(families) > 1 else ""
     rule = "exactly" if certificate["rule"] in ("fixed", "patience") else f"by the rule {certificate['rule']}"
     drawn = f"{certificate['networks']}{each}, {certificate['failures']} of them diverged"
+    drawn += f", {content['ended']['held']} held at a limit" if "ended" in content else ""
     yield "networks", f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
     for statement in certificate["statements"]:
         yield title_of(statement["kind"]), statement["words"]
@@ -131,24 +169,37 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]
         family = f" ({named[0]})" if named else ""
         yield "picked", f"network {certificate['winner']}{family}{order}"
-    yield from _scores(content.get("scores", {}))
+    if content.get("delivered"):
+        yield from _delivered(content)
     if content.get("stability"):
-        yield "stability", content["stability"]["statement"]
-    if content.get("committee"):
-        committee = content["committee"]
-        members = ", ".join(map(str, committee["members"]))
-        yield "committee", f"median of networks {members}; not covered by the certificate"
-        yield from _scores(committee.get("scores", {}), "committee, ")
+        yield "stability", f"of the picked network: {content['stability']['statement']}"
     yield from second_facts(content.get("generalisation"))
     if content.get("verification"):
         yield "verified", content["verification"]["statement"]
         yield "", content["verification"]["worst"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
-    if content.get("stability"):
+    if content.get("delivered"):
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")
+
+
+def _delivered(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Which model is delivered, and what is to be said of each, the delivered one first."""
+    delivered, committee = content["delivered"], content.get("committee")
+    said = {"network": "the picked network", "committee": "the committee"}
+    covers = "the certificate is about it"
+    if "network" in content and delivered == "committee":
+        covers = "the certificate is about the picked network, not about the committee"
+    yield "delivered", f"{said[delivered]} ({covers}). {content['reason']}"
+    if committee and committee["members"]:
+        yield "committee", f"median of networks {', '.join(map(str, committee['members']))}"
+    yield "bound", f"of {said[delivered]}: {content['bounded'][0].lower()}{content['bounded'][1:]}"
+    for name in sorted(said, key=lambda name: name != delivered):
+        if content.get(name):
+            yield from _scores(content[name].get("scores", {}), f"{name}, ")
+            yield from ((f"{name}, held", note) for note in content[name]["notes"])
 
 
 def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -19,11 +19,12 @@ from echobound.data import Record, read_table
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.kernels import compiled_dynamics
-from echobound.network import Committee, PlantModel, Simulation, load_model
+from echobound.network import Holding, Simulation, holdings, load_model
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
 
 FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
+WHICH = "The picked network or the committee of the run instead of the model it delivers, or a model file."
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
 
@@ -34,19 +35,17 @@ def simulate(
     from_mean: Annotated[
         bool, typer.Option("--from-mean", help="Start from the training mean even if measured outputs are there.")
     ] = False,
-    committee: Annotated[
-        bool, typer.Option("--committee", help="Simulate the committee of the best networks instead of the picked one.")
-    ] = False,
-    model_file: Annotated[Path | None, typer.Option("--model", help="A saved model to simulate instead.")] = None,
+    which: Annotated[str | None, typer.Option("--model", metavar="network|committee|FILE", help=WHICH)] = None,
+    committee: Annotated[bool, typer.Option("--committee", help="The same as --model committee.")] = False,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; the terminal if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate the model of a run in free run over new inputs.
+    """Simulate the model of a run, the one that it delivers, in free run over new inputs.
 
     If a file has the output columns too, they are fed back during the washout, and FIT and RMSE are reported.
     Otherwise the simulation starts from the training mean of the outputs. The output says which of the two was done.
     """
-    model = _model(run, committee, model_file)
+    model = _model(run, committee, which)
     runs = [_simulated(model, *found) for path in data for found in _records(model, path, reading, from_mean)]
     text, several = io.StringIO(), len(runs) > 1
     writer = csv.writer(text, lineterminator="\n")
@@ -76,40 +75,44 @@ class _Run:
     name: str
     simulation: Simulation
     scores: Summary | None
+    held: tuple[Holding, ...] | None  # for how long each output sits at a limit; None of a model without limits
 
     @property
     def note(self) -> str:
         done = self.simulation
         note = f"{len(done.y)} samples from sample {done.first + 1} on: {done.start}"
-        if self.scores is None:
-            return note
-        fit = self.scores["fit"]
-        return f"{note}; FIT {'undefined' if math.isnan(fit) else f'{fit:.4g} %'}, RMSE {self.scores['rmse']:.5g}"
+        if self.scores is not None:
+            fit = self.scores["fit"]
+            known = "undefined" if math.isnan(fit) else f"{fit:.4g} %"
+            note += f"; FIT {known}, RMSE {self.scores['rmse']:.5g}"
+        return "; ".join([note, *self.notes])
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each output that sits at a limit for too long."""
+        return [one.words for one in self.held or () if one.too_long]
 
     def content(self, outputs: tuple[str, ...]) -> dict[str, Any]:
         """What --json prints of it, with the outputs of these names if there are any."""
         done = self.simulation
         scores = {} if self.scores is None else {"scores": self.scores}
         signals = {"outputs": {name: done.y[:, i] for i, name in enumerate(outputs)}} if outputs else {}
-        return {"samples": len(done.y), "first": done.first, "start": done.start, **scores, **signals}
+        held = None if self.held is None else {one.output: one.share for one in self.held}
+        start = {"samples": len(done.y), "first": done.first, "start": done.start}
+        return {**start, "held": held, "notes": self.notes, **scores, **signals}
 
 
-def _model(run: Path, committee: bool, model_file: Path | None) -> PlantModel | Committee:
+def _model(run: Path, committee: bool, which: str | None) -> Any:
     folder = RunFolder(run)
     _ = folder.plan  # raises if this is not a run folder
-    if committee and model_file is not None:
+    if committee and which is not None:
         raise InputError("--committee and --model were both given: leave out one of them")
-    if model_file is not None:
-        return load_model(model_file)
-    model = stored_model(folder)
-    if not committee:
-        return model
-    if folder.committee is None:
-        raise InputError(f"{run} has no committee: identify with --committee 10 keeps one")
-    return folder.committee
+    if which is None or which in ("network", "committee"):
+        return stored_model(folder, "committee" if committee else which)
+    return load_model(which)
 
 
-def _records(model: PlantModel | Committee, path: Path, reading: Reading, from_mean: bool) -> list[tuple[Record, bool]]:
+def _records(model: Any, path: Path, reading: Reading, from_mean: bool) -> list[tuple[Record, bool]]:
     """The experiments of a file, and whether their outputs were measured; they must suit the model."""
     table = read_table(path, reading.sheet)
     wanted = reading.outputs or [name for name in model.output_names if name in table.columns]
@@ -130,7 +133,7 @@ def _records(model: PlantModel | Committee, path: Path, reading: Reading, from_m
     return [(record, measured) for record in records]
 
 
-def _simulated(model: PlantModel | Committee, record: Record, measured: bool) -> _Run:
+def _simulated(model: Any, record: Record, measured: bool) -> _Run:
     done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
-    return _Run(record.name, done, scores)
+    return _Run(record.name, done, scores, holdings(model, done.y))

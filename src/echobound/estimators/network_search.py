@@ -74,8 +74,8 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
         plan = Plan(law=self.law, scores=[score], washout=washout, seed=seed, **settings)
         result = identify(kept, held, plan=plan, workers=self.workers, kernel=self.kernel, run=self.run)
         best = None
-        if result.model is not None:
-            best = EchoStateRegressor.of(result.model, flat, kernel=self.kernel)
+        if result.network is not None:
+            best = EchoStateRegressor.of(result.network, flat, kernel=self.kernel)
             if hasattr(self, "feature_names_in_"):
                 best.feature_names_in_ = self.feature_names_in_
         record_outcome(self, best, result.certificate, score, result.table, "order", "ridge")

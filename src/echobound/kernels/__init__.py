@@ -52,7 +52,7 @@ def compiled_dynamics() -> Dynamics:
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(400, 300))
-    >>> model = identify(training, validation, law="paper", order=10, networks=20).model
+    >>> model = identify(training, validation, law="paper", order=10, networks=20).network
     >>> fast = model.simulate(validation, dynamics=compiled_dynamics())
     >>> bool(abs(fast.y - model.simulate(validation).y).max() < 1e-9)
     True

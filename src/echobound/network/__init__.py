@@ -21,12 +21,13 @@ from echobound.network.laws import (
     without_feedback,
 )
 from echobound.network.limits import Limits
-from echobound.network.loading import load_model, model_from_content
+from echobound.network.loading import load_model
 from echobound.network.mixed import MixedLaw, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.plant_model import PlantModel
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
-from echobound.network.response import Model, respond
+from echobound.network.response import Holding, Model, bound_words, holdings, respond
+from echobound.network.structures import model_from_content
 from echobound.network.training import (
     FreeRun,
     LeastSquares,
@@ -47,6 +48,7 @@ __all__ = [
     "Committee",
     "EchoStateNetwork",
     "FreeRun",
+    "Holding",
     "LeastSquares",
     "Limits",
     "LogUniform",
@@ -63,6 +65,7 @@ __all__ = [
     "Trainer",
     "Uniform",
     "VariableProjection",
+    "bound_words",
     "broad",
     "draw_reservoir",
     "family_names",
@@ -70,6 +73,7 @@ __all__ = [
     "get_law",
     "get_laws",
     "get_trainer",
+    "holdings",
     "load_model",
     "mixed",
     "model_from_content",

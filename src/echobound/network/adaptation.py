@@ -22,6 +22,7 @@ from echobound.arrays import Matrix
 from echobound.data.record import Record, as_records
 from echobound.draws import draw_key
 from echobound.errors import DataError, InputError
+from echobound.network.committee import Committee
 from echobound.network.dynamics import features
 from echobound.network.mixed import MixedLaw
 from echobound.network.model import EchoStateNetwork
@@ -64,7 +65,7 @@ class Adaptation:
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation, later = ph_experiment(samples=(600, 400, 500))
-    >>> model = identify(training, validation, law="paper", order=20, networks=20).model
+    >>> model = identify(training, validation, law="paper", order=20, networks=20).network
     >>> adaptation = Adaptation(model, training, forgetting=0.999)
     >>> for u, y in zip(later.u, later.y):
     ...     adaptation.update(u, y)
@@ -199,7 +200,38 @@ class Adaptation:
         return replace(base, readout=readout, origin={**base.origin, "adapted": self.samples})
 
 
-def _training_of(model: EchoStateNetwork) -> str:
+def adapt_all(
+    model: PlantModel | Committee, training: Iterable[Record], records: Iterable[Record], forgetting: float
+) -> tuple[PlantModel | Committee, Adaptation, int]:
+    """Let a model follow new records, one after the other: a network, or each member of a committee by itself.
+
+    Members whose readout is not one of least squares cannot follow and are left out. It returns the adapted model, the
+    adaptation of the network or of the best member that took part, and how many members were left out.
+
+    Examples
+    --------
+    >>> from echobound import identify, ph_experiment
+    >>> training, validation, later = ph_experiment(samples=(400, 300, 200))
+    >>> committee = identify(training, validation, law="paper", order=10, networks=20, committee=3).model
+    >>> adapted, first, left_out = adapt_all(committee, [training], [later], forgetting=0.999)
+    >>> len(adapted.members), first.samples == later.u.shape[0] - committee.washout, left_out
+    (3, True, 0)
+    """
+    members = model.members if isinstance(model, Committee) else (model,)
+    able = [one for one in members if _training_of(one) == LeastSquares.kind] or list(members[:1])  # refused below
+    training, records, followed = list(training), list(records), list[Adaptation]()
+    for one in able:
+        adaptation = Adaptation(one, training, forgetting)
+        for record in records:
+            adaptation.restart()
+            adaptation.update(record.u, record.y)
+        followed.append(adaptation)
+    adapted = [one.model for one in followed]
+    whole = Committee(tuple(adapted)) if isinstance(model, Committee) else adapted[0]
+    return whole, followed[0], len(members) - len(able)
+
+
+def _training_of(model: PlantModel) -> str:
     """The kind of training by which a network was made.
 
     Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.

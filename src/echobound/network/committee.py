@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
-from echobound.network.loading import model_from_content
 from echobound.network.plant_model import CHANNELS, PlantModel, Simulation
+from echobound.network.structures import model_from_content
 
 FORMAT = 1
 
@@ -27,7 +27,7 @@ class Committee:
     """The best networks of a search as one model: each runs freely, and the output is the median at each sample.
 
     One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a
-    search is about single networks and says nothing about a committee.
+    search over networks is about single ones and says nothing about a committee of the best.
 
     Examples
     --------
@@ -77,6 +77,20 @@ class Committee:
         start = f"median of {len(runs)} networks, each: {runs[0].start}"
         return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
 
+    @property
+    def bound(self) -> Signal | None:
+        """The lowest and highest value of each output, ``(output, 2)``, in any free run; None if a member has none.
+
+        They are the medians of the members' own lows and highs. For let x_i <= h_i for all members i, all of them
+        finite, which clipped outputs are. Whichever k members have the k smallest h_i, their x_i are not above the k-th
+        smallest h, so that at least k of the x_i are not: the k-th smallest x is at most the k-th smallest h, for each
+        k. The median is one of these, or the mean of two, and thus at most the median of the h_i; likewise for the
+        lows. In floating point, too: a sum and a half are monotone, and `median_of` takes both medians alike.
+        """
+        bounds = [getattr(member, "bound", None) for member in self.members]
+        own = [bound for bound in bounds if bound is not None]
+        return median_of(own) if len(own) == len(bounds) else None
+
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Header and arrays of the file that `save` writes."""
         contents = [member.content() for member in self.members]
@@ -99,7 +113,17 @@ class Committee:
         Members of another class are made from their content by `member`.
         """
         path = Path(path)
-        header, arrays = read_npz(path, kind="committee")
+        return cls.from_content(*read_npz(path, kind="committee"), path, member)
+
+    @classmethod
+    def from_content(
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        path: Path,
+        member: Callable[..., Any] = model_from_content,
+    ) -> Committee:
+        """Inverse of `content`; `path` is named in the error if this is not a committee."""
         if header.get("format") != FORMAT:
             raise DamagedFile(path, "header", f"format {header.get('format')!r}, this version reads {FORMAT}")
         members: list[PlantModel] = []

@@ -1,42 +1,38 @@
-"""Models of any structure from their files."""
+"""Loading: a model from its file, whatever kind and structure it has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
-from echobound.errors import DamagedFile
 from echobound.files import read_npz
-from echobound.network.cascade_model import CascadeModel
-from echobound.network.model import EchoStateNetwork
-from echobound.network.plant_model import PlantModel
+from echobound.network.committee import Committee
+from echobound.network.structures import model_from_content
 
-STRUCTURES: dict[str | None, type[PlantModel]] = {one.structure: one for one in (EchoStateNetwork, CascadeModel)}
-"""Kinds of models by what their files say that they are."""
+# How each kind of file is made into a model, from its header and its arrays.
+KINDS: dict[str, Callable[..., Any]] = {
+    "model": model_from_content,
+    "committee": Committee.from_content,
+}
 
 
-def load_model(path: str | Path) -> PlantModel:
-    """Load a model, whatever its structure; nothing in the file is run, and a damaged or changed file is refused.
+def load_model(path: str | Path) -> Any:
+    """Load a model: a network of any structure, or a committee.
+
+    Nothing in the file is run, and a damaged or changed file is refused.
 
     Examples
     --------
-    >>> import tempfile
+    >>> from tempfile import TemporaryDirectory
     >>> from echobound import identify, ph_experiment
-    >>> model = identify(*ph_experiment(samples=(400, 300)), law="paper", order=10, networks=20).model
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(f"{folder}/model.npz")
-    ...     load_model(f"{folder}/model.npz").digest == model.digest
-    True
+    >>> with TemporaryDirectory() as folder:
+    ...     records = ph_experiment(samples=(400, 300))
+    ...     run = identify(*records, law="paper", order=5, networks=20, run=f"{folder}/run").run
+    ...     model, network = load_model(run / "model.npz"), load_model(run / "network.npz")
+    >>> len(model.members), network.order
+    (10, 5)
     """
-    return model_from_content(*read_npz(Path(path), kind="model"), Path(path))
-
-
-def model_from_content(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path) -> PlantModel:
-    """Inverse of `PlantModel.content` for every structure that is known."""
-    structure = header.get("structure")
-    if structure not in STRUCTURES:
-        raise DamagedFile(path, "header", f"a model of the structure {structure!r:.60}, which this version cannot read")
-    return STRUCTURES[structure].from_content(header, arrays, path)
+    path = Path(path)
+    header, arrays = read_npz(path, KINDS)
+    return KINDS[header["kind"]](header, arrays, path)

@@ -42,7 +42,7 @@ class EchoStateNetwork(PlantModel):
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(600, 400))
-    >>> model = identify(training, validation, law="paper", order=20, networks=20, washout=100).model
+    >>> model = identify(training, validation, law="paper", order=20, networks=20, washout=100).network
     >>> run = model.simulate(validation)
     >>> len(run.y), run.start
     (300, 'free run after 100 samples with measured outputs fed back')

@@ -1,4 +1,8 @@
-"""Incremental input-to-state stability of a network, from the norm of W_x."""
+"""Incremental input-to-state stability of a reservoir that is driven by measured signals, from the norm of W_x.
+
+It is about the reservoir alone. In a free run the model's own outputs are fed back: that loop is closed through the
+readout, about which the norm of W_x says nothing. What bounds a free run are the limits of the model (`Limits`).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,12 @@ import numpy as np
 
 from echobound.network.reservoir import Reservoir
 
+NOT_FREE_RUN = "This says nothing about a free run, in which the model's own outputs are fed back."
+
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """The contraction of a reservoir, from an exact singular value decomposition.
+    """The contraction of a reservoir driven by measured inputs and outputs, from an exact singular value decomposition.
 
     The difference d of two states shrinks by `rate` at each step in the norm d' A^-1 d, with leak rates A. In the
     Euclidean norm, after k steps it is at most overshoot * rate**k times the initial one.
@@ -31,12 +37,14 @@ class Stability:
     def statement(self) -> str:
         """The stability statement in words, with what it does not cover."""
         if not self.contracts:
-            return f"||W_x|| = {self.norm:.6g} is not below 1: incremental stability is not established."
+            return (
+                f"||W_x|| = {self.norm:.6g} is not below 1: it is not established that the reservoir, driven by"
+                f" measured inputs and outputs, is incrementally input-to-state stable. {NOT_FREE_RUN}"
+            )
         return (
-            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): the state equation is incrementally input-to-state stable"
-            f" with respect to u and y; after k steps the effect of the initial state is at most {self.overshoot:.6g} x"
-            f" {self.rate:.6g}^k of what it was."
-            " This does not cover the loop closed through the model's own output y."
+            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): the reservoir, driven by measured inputs and outputs, is"
+            " incrementally input-to-state stable; after k steps the effect of its initial state is at most"
+            f" {self.overshoot:.6g} x {self.rate:.6g}^k of what it was. {NOT_FREE_RUN}"
         )
 
 

@@ -11,12 +11,14 @@ import numpy as np
 
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
-from echobound.network import PlantModel
+from echobound.network import Holding, PlantModel
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
+from echobound.runs.holding import held_of
 from echobound.runs.opening import episodes_of
 from echobound.runs.scoring import measured_outputs, outputs_of, scores_of
 from echobound.scenario import DistributionBand, Families, Generalisation, learning_curve
+from echobound.scenario.generalisation import CALLED
 from echobound.scenario.ordering import Case
 from echobound.scores import Score, summary
 
@@ -28,8 +30,9 @@ class Response:
     """Measured and simulated outputs of the records of one role, one after the other with a row of NaN between them.
 
     With blocks, each is simulated by the networks that were trained on the others. Time is in seconds, counted on from
-    record to record. Signals, and the scores that `scores.summary` gives, are kept by what simulates: model, committee.
-    The band is half the width of the model's band in new episodes, for each output; empty where it is not drawn.
+    record to record. Signals, and the scores that `scores.summary` gives, are kept by what simulates: picked network,
+    committee, the delivered one first. The band is half the width of its band in new episodes, for each output; empty
+    where it is not drawn.
     """
 
     role: str
@@ -63,15 +66,35 @@ class RunContents:
         return [held_out, *([self._records("test", data.test)] if data.test else [])]
 
     def episodes(self, second: Generalisation) -> dict[str, Response]:
-        """A typical episode (median RMSE) of the picked network and its worst, by these names."""
+        """A typical episode (median RMSE) of the delivered model and its worst, by these names."""
         records = episodes_of(self.folder.tested(second), second.settled, self.folder.model.washout)
-        order = np.argsort([np.inf if error is None else error for error in second.seen["model"].rmse], kind="stable")
+        errors = second.seen[self.folder.delivered].rmse
+        order = np.argsort([np.inf if error is None else error for error in errors], kind="stable")
         named = {"typical": order[(len(order) - 1) // 2]} if len(order) > 1 else {}
-        band = second.band()
+        band = second.band(self.folder.delivered)
         return {
             which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
             for which, number in {**named, "worst": order[-1]}.items()
         }
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What each model is called, by its name in the second certificate, the delivered model first."""
+        first = self.folder.delivered
+        drawn = {"model": "committee"} if self.folder.network is None else {}
+        return {name: {**CALLED, **drawn}[name] for name in sorted(self.folder.models, key=lambda one: one != first)}
+
+    @cached_property
+    def held(self) -> list[tuple[str, str, Holding]]:
+        """Role of the data and name of the model, for each output that sits at a limit for too long."""
+        found = held_of(self.folder) if self.folder.models else {}
+        return [
+            (role, name, one)
+            for key, name in (self.names if found else {}).items()
+            for role, each in found[key].items()
+            for one in each
+            if one.too_long
+        ]
 
     def named(self, network: PlantModel) -> str:
         """A network by its number, with its family where there are several."""
@@ -86,7 +109,7 @@ class RunContents:
         for record in records:
             times.append((offset + np.arange(first, len(record))) * record.sampling_time)
             offset += len(record)
-        measured = [y for y, _ in pairs["model"]]
+        measured = [y for y, _ in pairs[self.folder.delivered]]
         simulated = {name: [yhat for _, yhat in each] for name, each in pairs.items()}
         y, channels = np.concatenate(measured), self.folder.model.output_names
         scores = {name: summary(y, np.concatenate(each), channels) for name, each in simulated.items()}
@@ -110,9 +133,13 @@ class RunContents:
         scores: Mapping[str, Mapping[str, Any]],
     ) -> Response:
         # What is not finite has diverged; NaN alone is a gap between records.
-        shown = {whose: _joined([np.where(np.isnan(y), np.inf, y) for y in each]) for whose, each in simulated.items()}
+        shown = {
+            called: _joined([np.where(np.isnan(y), np.inf, y) for y in simulated[name]])
+            for name, called in self.names.items()
+        }
+        scored = {called: scores[name] for name, called in self.names.items()}
         time, model = np.concatenate([np.r_[t, t[-1]] for t in times])[:-1], self.folder.model
-        return Response(role, time, _joined(measured), shown, model.output_names, model.output_units, scores)
+        return Response(role, time, _joined(measured), shown, model.output_names, model.output_units, scored)
 
     def panels(self, rows: Rows, *, testing: bool) -> list[ScorePanel]:
         """Best case of the first score above, worst case of the last below: the paper's pair of panels."""

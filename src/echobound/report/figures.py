@@ -115,7 +115,7 @@ def compare_figure(
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation = ph_experiment(samples=(400, 300))
-    >>> small, large = (identify(training, validation, law="paper", order=n, networks=20).model for n in (5, 30))
+    >>> small, large = (identify(training, validation, law="paper", order=n, networks=20).network for n in (5, 30))
     >>> figure = compare_figure(validation, {"5 states": small, "30 states": large})
     >>> upper, lower = figure.axes  # Matplotlib's own: change what you like
     >>> [text.get_text().split(" (FIT")[0] for text in upper.get_legend().get_texts()]

@@ -13,6 +13,7 @@ from echobound.report.contents import RunContents
 from echobound.report.figures import saved
 from echobound.report.sections import SECTIONS, Drawing
 from echobound.runs.folder import RunFolder
+from echobound.runs.holding import ended
 from echobound.scenario.words import upward
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ def write_page(folder: RunFolder) -> Path:
     page = _environment().get_template("page.html").render(
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
-        scores={response.role: response.scores["model"] for response in run.responses},
+        picked=run.names["model"] if run.responses else "",
+        scores={response.role: response.scores[run.names["model"]] for response in run.responses},
+        held=ended(run.search)["held"],
         sections=[section for build in SECTIONS if (section := build(run)) is not None],
         bokeh=_bokeh(),
     )  # fmt: skip

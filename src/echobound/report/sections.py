@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echobound.network import PlantModel
+from echobound.kernels import Status
+from echobound.network import PlantModel, bound_words
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel
 from echobound.runs.scoring import NOT_COVERED
 from echobound.runs.verification import verification_of
-from echobound.scenario.generalisation import CALLED
 from echobound.scores import get_score
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
     from matplotlib.figure import Figure
 
-LISTED = 20  # diverged networks that are listed
+LISTED = 20  # networks that diverged, or were held at a limit, that are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,24 @@ class Section:
     title: str
     content: Mapping[str, Any] = field(default_factory=dict)
     drawings: tuple[Drawing, ...] = ()
+
+
+def delivered(run: RunContents) -> Section | None:
+    """Which model is delivered, why, between what values it stays, and where it does not follow."""
+    if not run.folder.models or run.folder.delivery is None:
+        return None
+    names, picked = run.names, run.names["model"]
+    content = {
+        "name": next(iter(names.values())),
+        "picked": picked,
+        "others": list(names.values())[1:],
+        "reason": run.folder.delivery.reason,
+        "bounds": [(called, bound_words(run.folder.models[name])) for name, called in names.items()],
+        "scores": {response.role: next(iter(response.scores.values())) for response in run.responses},
+        "blocks": run.plan.blocks,
+        "held": [(role, called, one.words) for role, called, one in run.held],
+    }
+    return Section("delivered", "The delivered model", content)
 
 
 def outputs(run: RunContents) -> Section | None:
@@ -93,8 +111,8 @@ def responses_drawing(response: Response, how: str, name: str | None = None, blo
 
 def committee(run: RunContents) -> Section | None:
     """The median of the best networks, and that it is not covered."""
-    several = run.folder.committee
-    if several is None or not run.folder.models:
+    several = run.folder.best if run.folder.models else None
+    if several is None:
         return None
     content = {"statement": NOT_COVERED, "members": [run.named(member) for member in several.members]}
     return Section("committee", "The committee, not covered by the certificate", content)
@@ -105,21 +123,23 @@ def generalisation(run: RunContents) -> Section | None:
     second = run.second
     if second is None:
         return None
-    limits = {whose: second.limit(whose) for whose in second.seen}
+    limits = {called: second.limit(name) for name, called in run.names.items()}
     panel = EpisodePanel(
         errors={
-            whose: np.array([np.inf if e is None else e for e in seen.rmse]) for whose, seen in second.seen.items()
+            called: np.array([np.inf if e is None else e for e in second.seen[name].rmse])
+            for name, called in run.names.items()
         },
-        limits={whose: None if limit is None else limit.limit for whose, limit in limits.items()},
+        limits={called: None if limit is None else limit.limit for called, limit in limits.items()},
         label=run.label(get_score("rmse")),
     )
-    what, named = "block" if second.settled.blocks else "episode", [CALLED[whose] for whose in panel.errors]
+    what = "block" if second.settled.blocks else "episode"
     errors = Drawing(
         name="episodes",
         caption=f"RMSE in each of {second.episodes} test {what}{'s' * (second.episodes != 1)}",
-        summary=" ".join(f"{CALLED[whose].capitalize()}: {_errors(each)}" for whose, each in panel.errors.items()),
+        summary=" ".join(f"{called.capitalize()}: {_errors(each)}" for called, each in panel.errors.items()),
         keys=tuple(
-            (colour, f"{name}, its limit dashed") for name, colour in zip(named, plots.MODEL_COLOURS, strict=False)
+            (colour, f"{called}, its limit dashed")
+            for called, colour in zip(panel.errors, plots.MODEL_COLOURS, strict=False)
         ),
         plot=partial(plots.episodes_plot, panel),
         figure=partial(figures.episodes_figure, panel),
@@ -139,7 +159,7 @@ def _errors(errors: Any) -> str:
 
 def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
     drawing = responses_drawing(response, how, name=f"episode-{which}")
-    caption = f"{'A typical' if which == 'typical' else 'The worst'} {what} of the picked network"
+    caption = f"{'A typical' if which == 'typical' else 'The worst'} {what} of the {next(iter(response.simulated))}"
     if not any(half is not None for half in response.band):
         return replace(drawing, caption=caption)
     keys = (*drawing.keys, ("band", "where a new one stays throughout"))
@@ -243,7 +263,7 @@ def learning(run: RunContents) -> Section | None:
 
 
 def model(run: RunContents) -> Section | None:
-    """The model card."""
+    """The card of the picked network."""
     network = run.folder.models.get("model")
     if not isinstance(network, PlantModel):
         return None
@@ -253,20 +273,26 @@ def model(run: RunContents) -> Section | None:
         "hyper": {k: v for k, v in network.hyper.items() if k != "order" and v is not None},
         "records": run.folder.experiments.roles,
         "law": network.origin["law"],
+        "bound": bound_words(network),
     }
-    return Section("model", "The model", content)
+    return Section("model", "The picked network", content)
 
 
 def effort(run: RunContents) -> Section:
     """Failures and timing."""
     rows, seconds = run.search, run.search["seconds"]
-    failed = np.flatnonzero(rows["status"] != 0)  # numbers as in the certificate, family after family
+    # Numbers as in the certificate, family after family.
+    ended = {how: np.flatnonzero(rows["status"] == how) for how in (Status.DIVERGED, Status.HELD)}
+    listed = {how: [(int(n), int(rows["order"][n])) for n in found[:LISTED]] for how, found in ended.items()}
     content = {
         "networks": len(rows),
-        "failures": len(failed),
-        "listed": [(int(number), int(rows["order"][number])) for number in failed[:LISTED]],
+        "diverged": len(ended[Status.DIVERGED]),
+        "held": len(ended[Status.HELD]),
+        "listed": listed[Status.DIVERGED],
+        "listed_held": listed[Status.HELD],
         "fresh": len(run.fresh),
-        "fresh_failures": int((run.fresh["status"] != 0).sum()),
+        "fresh_diverged": int((run.fresh["status"] == Status.DIVERGED).sum()),
+        "fresh_held": int((run.fresh["status"] == Status.HELD).sum()),
         "total": float(seconds.sum()),
         "median": float(np.median(seconds)),
         "slowest": float(seconds.max()),
@@ -277,11 +303,12 @@ def effort(run: RunContents) -> Section:
 
 def origin(run: RunContents) -> Section:
     """Digests, versions, seeds, and the command that repeats the run."""
+    named = {"model": run.names["model"]} if run.folder.models else {}
     laws = run.plan.families if len(run.plan.families) > 1 else run.plan.law[:1]
     content = {
         "plan": run.plan.to_dict(),
         "names": [law.name for law in laws],
-        "digests": {part: value for part, value in run.certificate.digests.items() if value},
+        "digests": {named.get(part, part): value for part, value in run.certificate.digests.items() if value},
         "provenance": run.certificate.provenance,
         # What was drawn by a law of another kind is not in the folder, and no command can draw it again.
         "command": rerun_command(run.name) if run.folder.stores_data else None,
@@ -302,5 +329,6 @@ def rerun_command(name: str) -> str:
 
 
 SECTIONS: tuple[Callable[[RunContents], Section | None], ...] = (
-    outputs, committee, generalisation, search, testing, families, distribution, learning, model, effort, origin
+    delivered, outputs, committee, generalisation, search, testing, families, distribution, learning, model, effort,
+    origin,
 )  # fmt: skip

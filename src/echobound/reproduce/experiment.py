@@ -159,7 +159,7 @@ def _result(order: int, rows: Rows, fresh: Rows) -> OrderResult:
         violations, ties = count_violations(scores, threshold, case["direction"], case["case"])
         counts[f"{case['case']}_violations"] = violations
         counts[f"{case['case']}_probability"] = verify_counts(len(rows), len(fresh), violations, ties, BETA).p_value
-    failures, winner = int((rows["status"] != Status.OK).sum()), select(rows["scores"][:, 0], "max")
+    failures, winner = int((rows["status"] == Status.DIVERGED).sum()), select(rows["scores"][:, 0], "max")
     best_fit, worst_rmse = thresholds
     return OrderResult(order, best_fit, worst_rmse, failures=failures, winner=winner, **counts)
 

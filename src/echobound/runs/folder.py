@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from echobound.data.record import Record
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable, write_json
-from echobound.network import Committee, PlantModel
+from echobound.network import Committee
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
+from echobound.runs.delivery import Delivery
 from echobound.runs.derivation import by_family, networks_due
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.reader import RunReader
@@ -110,7 +112,7 @@ class RunFolder(RunReader):
                 f"the search of {self.path} was ended at {drawn} networks, and its test data were opened then: to"
                 " resume it would be to choose by them; nothing was changed; start another run with other data"
             )
-        for name in ("certificate", "stated", "search", "_rows"):  # they are about to change
+        for name in ("certificate", "stated", "search", "_rows", "delivery"):  # they are about to change
             self.__dict__.pop(name, None)
 
     @contextmanager
@@ -132,17 +134,27 @@ class RunFolder(RunReader):
         return self._ledger
 
     def finish(
-        self, certificate: Certificate, model: PlantModel | None = None, committee: Committee | None = None
+        self,
+        certificate: Certificate,
+        picked: Any = None,
+        best: Committee | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
-        """Keep the models and, last, the certificate."""
+        """Keep the models, the one that is delivered as ``model.npz``, and, last, the certificate."""
         content = certificate.to_dict()
-        self.__dict__ |= {"certificate": certificate, "stated": content, "model": model, "committee": committee}
+        self.__dict__.pop("model", None)
+        self.__dict__ |= {"certificate": certificate, "stated": content}
+        self.__dict__ |= {"picked": picked, "best": best, "delivery": delivery}
         if not self.stored:
             return
-        if model is not None:
-            model.save(self.path / "model.npz")
-        if committee is not None:
-            committee.save(self.path / "committee.npz")
+        beside = best is not None and delivery is not None and delivery.delivered == "committee"
+        models: dict[str, Any] = {"model.npz": best if beside else picked}
+        models |= {"network.npz": picked if beside else None, "committee.npz": None if beside else best}
+        for file, model in models.items():
+            if model is None:
+                (self.path / file).unlink(missing_ok=True)  # of a search that was continued
+            else:
+                model.save(self.path / file)
         write_json(self.path / "certificate.json", content)
 
     def record_fresh(self, count: int) -> None:

@@ -48,8 +48,8 @@ def generalisation_of(
     --------
     >>> from echobound import identify, ph_experiment
     >>> training, validation, *test = ph_experiment(samples=(400, 300, 150, 150, 150))
-    >>> model = identify(training, validation, law="paper", order=10, networks=20, washout=60).model
-    >>> second = generalisation_of({"model": model}, [training], test, Questions(), score="fit", picked=80.0)
+    >>> network = identify(training, validation, law="paper", order=10, networks=20, washout=60).network
+    >>> second = generalisation_of({"model": network}, [training], test, Questions(), score="fit", picked=80.0)
     >>> second.episodes, round(second.limit().epsilon, 3)
     (3, 0.632)
     """

@@ -19,8 +19,9 @@ from echobound.data.record import Record
 from echobound.errors import DamagedFile, RunError
 from echobound.files import jsonable
 from echobound.kernels import Kernel, compiled_dynamics
-from echobound.network import Committee, PlantModel, load_model, model_from_content, respond
+from echobound.network import Committee, load_model, model_from_content, respond
 from echobound.plan import Validation, settle_questions
+from echobound.runs.delivery import Delivery, delivery_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
@@ -28,7 +29,7 @@ from echobound.runs.ledger import rows_digest
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
 
-CERTIFIED = {"ledger": "ledger.sqlite", "model": "model.npz", "committee": "committee.npz"}  # files by their digest
+READ_AS = {"model": "_picked", "committee": "_several"}  # what reads a model, by its digest
 
 
 class RunReader(RowReader):
@@ -66,39 +67,102 @@ class RunReader(RowReader):
         # Without its data, this says what cannot be redone.
         return candidates_of(self.plan, self.experiments if self.stores_data else Experiments((), ()), kernel)
 
-    @part("model.npz")
-    def _model(self) -> PlantModel:
+    @property
+    def model_files(self) -> dict[str, str]:
+        """The file of each model that is there, under ``model`` (the pick, as in the certificate) and ``committee``."""
+        return {name: self._file(name) for name in READ_AS if self.has(self._file(name))}
+
+    def _file(self, name: str) -> str:
+        """The file of a model that is there, or should be.
+
+        ``model.npz`` is the model that is delivered, and the other one stands beside it under its own name.
+        """
+        beside = self._pick_beside()
+        return {"model": "network.npz", "committee": "model.npz"}[name] if beside else f"{name}.npz"
+
+    def _pick_beside(self) -> bool:
+        """Whether ``model.npz`` is a committee of the best, so that the pick has a file of its own."""
+        if self.has("committee.npz") and not self.has("network.npz"):
+            return False  # also in folders of earlier versions, whatever is delivered
+        delivery = self.faults.attempt("ledger.sqlite", lambda: self.delivery)
+        if delivery is None:  # all networks diverged, or an audit cannot tell
+            return self.has("network.npz")
+        return delivery.delivered == "committee" and self.plan.committee > 0
+
+    @part(lambda self: self._file("model"))
+    def _picked(self) -> Any:
         # A law of another kind loads its own models.
-        load: Callable[[Path], PlantModel] = getattr(self.plan.law[0], "load_model", load_model)
-        return load(self.path / "model.npz")
+        load: Callable[[Path], Any] = getattr(self.plan.law[0], "load_model", load_model)
+        return load(self.path / self._file("model"))
 
-    @part("committee.npz")
-    def _committee(self) -> Committee:
+    @part(lambda self: self._file("committee"))
+    def _several(self) -> Committee:
         member = getattr(self.plan.law[0], "model_from_content", model_from_content)
-        return Committee.load(self.path / "committee.npz", member)
+        return Committee.load(self.path / self._file("committee"), member)
 
     @cached_property
-    def model(self) -> PlantModel:
-        """The network that was picked; it must be that of the certificate, which must follow."""
+    def picked(self) -> Any:
+        """The best of what was drawn, which the certificate is about and which must be that of the certificate."""
         self._require_certified()
-        return self._model
+        return self._picked
+
+    @property
+    def network(self) -> Any:
+        """The picked network; None where committees were drawn, so that the pick is one."""
+        return None if isinstance(self.picked, Committee) else self.picked
 
     @cached_property
+    def best(self) -> Committee | None:
+        """The best networks as one model, beside the pick; None if there is none."""
+        self._require_certified()
+        return self._several if "committee" in self.model_files else None
+
+    @property
     def committee(self) -> Committee | None:
-        """The best networks as one model, which must be that of the certificate; None if there is none."""
-        self._require_certified()
-        return self._committee if self.has("committee.npz") else None
+        """The committee: that of the best networks, or the pick where committees were drawn; None if there is none."""
+        return self.picked if isinstance(self.picked, Committee) else self.best
+
+    def stored_model(self, name: str) -> Any:
+        """A model by its name in `model_files`."""
+        return self.picked if name == "model" else self.best
+
+    @cached_property
+    def delivery(self) -> Delivery | None:
+        """Which model is delivered, and why, derived again; None if all networks diverged."""
+        return delivery_of(self.plan, len(self.ranked(max(self.plan.committee, 1))))
+
+    @cached_property
+    def model(self) -> Any:
+        """The model that is delivered."""
+        return self.committee if self.delivery is not None and self.delivery.delivered == "committee" else self.network
+
+    def require_delivered(self) -> None:
+        """Note where ``model.npz`` is not the model that is delivered; that it is what it should be, digests say."""
+        several = self.delivery is not None and self.delivery.delivered == "committee" and self.plan.committee > 0
+        if several and not self._pick_beside():
+            self.faults.notes.append(
+                "model.npz is the picked network, as in folders of earlier versions; the model that is delivered now,"
+                " the committee, is in committee.npz"
+            )
 
     def _require_certified(self) -> None:
         if not self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
             _ = self.certificate
 
     @property
-    def models(self) -> dict[str, PlantModel | Committee]:
-        """What simulates: the picked network and, where there is one, the committee; nothing if all diverged."""
+    def models(self) -> dict[str, Any]:
+        """What simulates, by the names of the second certificate; nothing if all diverged.
+
+        They are the pick as ``model``, and the committee of the best where there is one.
+        """
         if self.certificate.winner is None or "model" not in self.certificate.digests:
             return {}
-        return {"model": self.model} | ({} if self.committee is None else {"committee": self.committee})
+        return {"model": self.picked} | ({} if self.best is None else {"committee": self.best})
+
+    @property
+    def delivered(self) -> str:
+        """The name that the delivered model has in `models`."""
+        return "committee" if "committee" in self.models and self.model is self.best else "model"
 
     def respond(self, records: Sequence[Record]) -> dict[str, list[tuple[Signal, Signal]]]:
         """Measured and simulated outputs of each record, by model; no model runs over the same record twice."""
@@ -135,9 +199,11 @@ class RunReader(RowReader):
 
         An audit lists digests instead: it cannot know whether the file or the certificate was changed.
         """
-        for name, file in CERTIFIED.items() if not self.faults.collect else ():
+        files = {"ledger": "ledger.sqlite", "model": self._file("model"), "committee": self._file("committee")}
+        for name, file in files.items() if not self.faults.collect else ():
             if stated_of(expected, "digests", name) != stated_of(found, "digests", name):
-                raise DamagedFile(self.path / file, "digest", f"this is not the {name} that was certified")
+                what = "picked model" if name == "model" else name
+                raise DamagedFile(self.path / file, "digest", f"this is not the {what} that was certified")
 
     def _derived(self) -> dict[str, Any] | None:
         """The certificate, all of it, without its provenance; None if rows are missing."""
@@ -161,9 +227,9 @@ class RunReader(RowReader):
         wanted = ["model", "committee"] if self.plan.committee else ["model"]
         for name in wanted:
             # A file that is missing is a finding by its digest alone.
-            there = self.has(f"{name}.npz") or not self.faults.collect
-            model = self.faults.attempt(f"{name}.npz", partial(getattr, self, f"_{name}")) if there else None
-            found[name] = model.digest if model else f"that of a {name}.npz"
+            file, there = self._file(name), name in self.model_files or not self.faults.collect
+            model = self.faults.attempt(file, partial(getattr, self, READ_AS[name])) if there else None
+            found[name] = model.digest if model else f"that of a {file}"
         return found
 
     def _planned(self) -> dict[str, Any]:

@@ -24,11 +24,15 @@ NAMED = 5  # rows that are named one by one
 T = TypeVar("T")
 
 
-def part(file: str) -> Callable[[Callable[[Any], T]], cached_property[T]]:
-    """A part of the folder that is read once; one that cannot be used is reported once."""
+def part(name: str | Callable[[Any], str]) -> Callable[[Callable[[Any], T]], cached_property[T]]:
+    """A part of the folder that is read once; one that cannot be used is reported once, by the name of its file.
+
+    The name may be that of a file that only the reader knows.
+    """
 
     def reader(read: Callable[[Any], T]) -> cached_property[T]:
         def value(self: Any) -> T:
+            file = name if isinstance(name, str) else name(self)
             if read.__name__ in self._unusable:
                 raise Unusable(f"{file} cannot be used")
             try:

@@ -15,6 +15,10 @@ NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"
     " single networks and does not cover it."
 )
+COVERED = (
+    "The committee is the pointwise median of its networks, each in its own free run. Committees were drawn, and the"
+    " certificate is about them."
+)
 
 
 def measured_outputs(folder: RunFolder) -> list[Signal]:
@@ -35,11 +39,10 @@ def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
         folder.outputs = {name: [np.concatenate([y for _, y in each])] for name, each in pairs.items()}
     elif not folder.outputs and folder.models:
         families = {one.family: one for one in folder.candidates()}
-        members = folder.committee.members if folder.committee is not None else (folder.model,)
-        origins = [member.origin for member in members]
-        outputs = [families[origin["family"]].make(origin["index"]).outputs for origin in origins]
+        kept = folder.search[folder.ranked(max(folder.plan.committee, 1))]
+        outputs = [families[row["family"]].make(int(row["index"])).outputs for row in kept]
         folder.outputs = {"model": outputs[0]}
-        if folder.committee is not None:
+        if folder.best is not None:
             folder.outputs["committee"] = committee_outputs(outputs)
     return folder.outputs
 
@@ -59,7 +62,7 @@ def scores_of(folder: RunFolder) -> dict[str, dict[str, Summary]]:
     """For each model: FIT and RMSE under ``validation`` (the mean over blocks) and, with test data, under ``test``."""
     found: dict[str, dict[str, Summary]] = {}
     for name, outputs in outputs_of(folder).items():
-        channels, measured = folder.model.output_names, measured_outputs(folder)
+        channels, measured = folder.picked.output_names, measured_outputs(folder)
         folds = [summary(y, simulated, channels) for y, simulated in zip(measured, outputs, strict=True)]
         found[name] = {"validation": mean_summary(folds)}
         if folder.experiments.test:
