@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from echobound.arrays import Signal
 from echobound.candidates import Candidates
@@ -68,6 +68,8 @@ class RunReader(RowReader):
 
     @part("model.npz")
     def _model(self) -> EchoStateNetwork:
+        if self.plan.members > 1:
+            return cast(EchoStateNetwork, Committee.load(self.path / "model.npz"))  # what was picked is a committee
         # A law of another kind loads its own models.
         load: Callable[[Path], EchoStateNetwork] = getattr(self.plan.law[0], "load_model", EchoStateNetwork.load)
         return load(self.path / "model.npz")

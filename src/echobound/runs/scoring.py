@@ -35,9 +35,8 @@ def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
         folder.outputs = {name: [np.concatenate([y for _, y in each])] for name, each in pairs.items()}
     elif not folder.outputs and folder.models:
         families = {one.family: one for one in folder.candidates()}
-        members = folder.committee.members if folder.committee is not None else (folder.model,)
-        origins = [member.origin for member in members]
-        outputs = [families[origin["family"]].make(origin["index"]).outputs for origin in origins]
+        kept = folder.search[folder.ranked(max(folder.plan.committee, 1))]
+        outputs = [families[row["family"]].make(int(row["index"])).outputs for row in kept]
         folder.outputs = {"model": outputs[0]}
         if folder.committee is not None:
             folder.outputs["committee"] = committee_outputs(outputs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,17 @@ from typing import Any
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import networks_exact
 from echobound.scenario.questions import EpisodeErrors, Questions
+from echobound.scenario.statements.base import Members
 from echobound.scenario.statements.conformal_band import ConformalBand
 from echobound.scenario.statements.episodes import EpisodeStatement
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
-from echobound.scenario.words import confidence, upward
-from echobound.typed import digest_of, from_json, require_equal, require_version, to_json
+from echobound.scenario.words import confidence, noun, upward
+from echobound.typed import digest_of, from_json, later, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
-CALLED = {"model": "picked network", "committee": "committee"}
+CALLED = {"model": "picked {one}", "committee": "committee"}
 USEFUL = 0.05  # with few episodes, the words say how many would reach this probability
 NOT_STATED = (
     "It is about these models as they were before the test data were opened: a model that is changed, adapted or picked"
@@ -77,6 +78,7 @@ class Generalisation:
     late: bool = False  # whether the criterion was named only when the data had been opened for the other statements
     earlier: int = 0  # test records of the run that were opened before, where these are others
     horizon: int | None = None  # None for free runs; k for predictions k samples ahead
+    members: Members = later(1)
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
@@ -115,7 +117,7 @@ class Generalisation:
         # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
         least = float(upward(1 / (self.episodes + 1)))
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
-        return [limit, *rates, band]
+        return [replace(one, members=self.members) for one in (limit, *rates, band)]
 
     def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
@@ -147,7 +149,8 @@ class Generalisation:
         """The certificate in plain words: about what, and what is said."""
         said = [("on test data", self.optimism.words)]
         for name, statements in self.statements.items():
-            said += [(CALLED[name], one.claim) for one in statements]
+            called = CALLED[name].format(one=noun(self.members).one)
+            said += [(called, one.claim) for one in statements]
         if self.confident > 1:
             hold = f"All {self.confident} limits hold together with confidence 1 - {confidence(self.together)}."
             none = f"The {self.confident} limits do not hold together with any confidence."
