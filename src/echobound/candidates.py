@@ -47,6 +47,7 @@ class Candidates(ABC):
     family: int
     measures: tuple[Score, ...]  # the first one selects
     code: str  # what computes them, for the records
+    members: int = 1  # networks that each of them is a committee of
     data: str | None = None  # digest where a run does not store its data: candidates must bring those of its plan
     parallel: bool = True  # whether several threads of a process may score at once
     batch: int | None = None  # how many are best scored in one call; None leaves it to the clock

@@ -12,7 +12,7 @@ from echobound.network import Committee
 from echobound.report.panels import ScorePanel, histogram
 from echobound.runs.scoring import NOT_COVERED
 from echobound.scenario import Certificate, title_of
-from echobound.scenario.words import score_title, upward
+from echobound.scenario.words import Noun, noun, score_title, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,7 +32,7 @@ def committee_facts(committee: Committee, certificate: Certificate) -> dict[str,
 def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
     out, certificate = console(), content["certificate"]
-    title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
+    title = "Certificate" if certificate["status"] == "certified" else f"All {_drawn(certificate).many} diverged"
     if not out.is_terminal:
         print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print_facts(_facts(content))
@@ -85,13 +85,13 @@ def _distribution(certificate: Mapping[str, Any], scores: Scores, width: int, *,
         low, high = panel.limits
     counts, _ = histogram(seen, (low, high), min(width, 72))
     unit = f" {certificate['unit']}" if certificate["unit"] else ""
-    text = Text(f"{name} of {len(scores)} networks\n", style="dim")
+    text = Text(f"{name} of {len(scores)} {_drawn(certificate).many}\n", style="dim")
     for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
         text.append(line + "\n", style="cyan")
     left, right = f"{low:.5g}{unit}", f"{high:.5g}{unit}"
     text.append(left + right.rjust(len(counts) - len(left)))
     note = f"; {panel.note}" if panel.note else ""
-    text.append(f"\nbest {best:.6g}{unit}, network {certificate['winner']}{note}", style="dim")
+    text.append(f"\nbest {best:.6g}{unit}, {_drawn(certificate).one} {certificate['winner']}{note}", style="dim")
     return text
 
 
@@ -114,15 +114,23 @@ def bars(counts: list[int], rows: int, *, unicode: bool = True) -> list[str]:
     ]
 
 
+def _drawn(certificate: Mapping[str, Any]) -> Noun:
+    """What was drawn, as a certificate calls it."""
+    return noun(certificate.get("members", 1))
+
+
 def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     certificate, run = content["certificate"], Path(content["run"])
     families = certificate["families"]
     each = f", {families[0]['networks']} of each family" if len(families) > 1 else ""
     rule = "exactly" if certificate["rule"] in ("fixed", "patience") else f"by the rule {certificate['rule']}"
     drawn = f"{certificate['networks']}{each}, {certificate['failures']} of them diverged"
-    yield "networks", f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
+    yield (
+        _drawn(certificate).many,
+        f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}",
+    )
     for statement in certificate["statements"]:
-        yield title_of(statement["kind"]), statement["words"]
+        yield title_of(statement["kind"], certificate.get("members", 1)), statement["words"]
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
@@ -130,7 +138,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]
         family = f" ({named[0]})" if named else ""
-        yield "picked", f"network {certificate['winner']}{family}{order}"
+        yield "picked", f"{_drawn(certificate).one} {certificate['winner']}{family}{order}"
     yield from _scores(content.get("scores", {}))
     if content.get("stability"):
         yield "stability", content["stability"]["statement"]
@@ -145,7 +153,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", content["verification"]["worst"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
-    if content.get("stability"):
+    if content.get("stability") or (certificate.get("members") and certificate["winner"] is not None):
         yield "model", str(run / "model.npz")
     yield "certificate", str(run / "certificate.json")
     yield "page", str(run / "report.html")

@@ -15,9 +15,10 @@ from echobound.data import Record, split
 from echobound.errors import InputError
 from echobound.estimators.experiments import FreeRunRegressor, records_of, seed_of, washout_of
 from echobound.estimators.parameters import plan_defaults, with_parameters
-from echobound.estimators.regressor import EchoStateRegressor
+from echobound.estimators.regressor import EchoStateCommittee, EchoStateRegressor
 from echobound.identify import identify
 from echobound.kernels import Status
+from echobound.network import Committee
 from echobound.plan import Plan
 from echobound.scenario import Certificate
 from echobound.scores import Score, get_score
@@ -32,7 +33,7 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
 
     Parameters
     ----------
-    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee, workers, kernel, run
+    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee, members
         As in `identify`; so is every other field of `Plan`.
     scoring
         Name of the score that selects: ``"fit"``, ``"rmse"`` or a registered one.
@@ -43,12 +44,15 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
         As in `EchoStateRegressor`.
     random_state
         Seed of the networks.
+    workers, kernel, run
+        As in `identify`.
 
     Attributes
     ----------
     best_estimator_
-        The best network as a fitted `EchoStateRegressor`; None if all networks diverged. It is not retrained on all
-        data, since the certificate is about the network trained on what was not held out.
+        The best network as a fitted `EchoStateRegressor`, or the best committee as a fitted `EchoStateCommittee`; None
+        if all of them diverged. It is not retrained on all data, since the certificate is about the network trained on
+        what was not held out.
     best_score_, best_index_
         Its validation score and its index.
     results_
@@ -75,7 +79,9 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
         result = identify(kept, held, plan=plan, workers=self.workers, kernel=self.kernel, run=self.run)
         best = None
         if result.model is not None:
-            best = EchoStateRegressor.of(result.model, flat, kernel=self.kernel)
+            several = isinstance(result.model, Committee)
+            kind: Any = EchoStateCommittee if several else EchoStateRegressor
+            best = kind.of(result.model, flat, kernel=self.kernel)
             if hasattr(self, "feature_names_in_"):
                 best.feature_names_in_ = self.feature_names_in_
         record_outcome(self, best, result.certificate, score, result.table, "order", "ridge")
@@ -83,7 +89,7 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
         """Free run of the best network, as in `EchoStateRegressor.predict`."""
-        best: EchoStateRegressor = best_of(self)
+        best: EchoStateRegressor | EchoStateCommittee = best_of(self)
         return best.predict(X, groups)
 
 

@@ -73,6 +73,8 @@ class Adaptation:
     def __init__(
         self, model: EchoStateNetwork, training: Record | Iterable[Record], forgetting: float = 1.0, kept: float = 60.0
     ) -> None:
+        if not isinstance(model, EchoStateNetwork):
+            raise InputError(f"one network can be adapted, got a {type(model).__name__}: give one of its members")
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")
         # Networks from elsewhere have no law: their readout is taken for one of least squares without a ridge.

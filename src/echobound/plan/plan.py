@@ -241,7 +241,7 @@ class SettledPlan(Plan):
     stop: StoppingRule | None
     scores: tuple[str, ...]
     washout: int
-    committee: int
+    committee: int = BEST
     folds: tuple[Fold, ...]  # what is trained on and what is scored
     data: str  # digest of the records and their roles
     measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)  # looked up by name if not given

@@ -27,6 +27,7 @@ def write_page(folder: RunFolder) -> Path:
     page = _environment().get_template("page.html").render(
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
+        drawn=run.drawn,
         scores={response.role: response.scores["model"] for response in run.responses},
         sections=[section for build in SECTIONS if (section := build(run)) is not None],
         bokeh=_bokeh(),

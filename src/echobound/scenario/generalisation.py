@@ -32,7 +32,7 @@ from echobound.scenario.words import confidence, noun, upward
 from echobound.typed import digest_of, from_json, later, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
-CALLED = {"model": "picked {one}", "committee": "committee"}
+CALLED = {"model": "picked network", "committee": "committee"}
 USEFUL = 0.05  # with few episodes, the words say how many would reach this probability
 NOT_STATED = (
     "It is about these models as they were before the test data were opened: a model that is changed, adapted or picked"
@@ -51,6 +51,17 @@ NOT_STATED_OF_LATE = (
     "The criterion was named when the test data had been opened already. The statement about it holds only if it had"
     " been settled before that, which nothing here can show.",
 )
+
+
+def called(model: str, members: int = 1) -> str:
+    """What sentences call a model; `members` as in the first certificate.
+
+    Examples
+    --------
+    >>> called("model"), called("model", members=10), called("committee")
+    ('picked network', 'picked committee', 'committee')
+    """
+    return CALLED[model].replace("network", noun(members).one)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +160,7 @@ class Generalisation:
         """The certificate in plain words: about what, and what is said."""
         said = [("on test data", self.optimism.words)]
         for name, statements in self.statements.items():
-            called = CALLED[name].format(one=noun(self.members).one)
-            said += [(called, one.claim) for one in statements]
+            said += [(called(name, self.members), one.claim) for one in statements]
         if self.confident > 1:
             hold = f"All {self.confident} limits hold together with confidence 1 - {confidence(self.together)}."
             none = f"The {self.confident} limits do not hold together with any confidence."

@@ -38,6 +38,9 @@ class Noun:
         return f"{who} {how}" if self.one == "network" else f"{who}, {how},"
 
 
+NETWORKS = Noun("network", "networks", "a new network")
+
+
 def noun(members: int) -> Noun:
     """What is drawn, by the number of members: 1 for single networks.
 
@@ -47,7 +50,7 @@ def noun(members: int) -> Noun:
     ('networks', 'a new committee of 10 networks')
     """
     if as_count("members", members) == 1:
-        return Noun("network", "networks", "a new network")
+        return NETWORKS
     return Noun("committee", "committees", f"a new committee of {members} networks")
 
 
