@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +21,12 @@ from echobound.files import digest, jsonable, read_json, write_json
 from echobound.identify import identify
 from echobound.network import Committee
 from echobound.network.adaptation import Adaptation
-from echobound.plan import Plan
+from echobound.plan import Plan, SettledPlan
 from echobound.plants import ph_experiment
 from echobound.renew import renew
 from echobound.report import write_page
+from echobound.runs import rows_digest
+from echobound.runs.derivation import certificate_of
 from echobound.runs.folder import RunFolder
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.scenario import Certificate
@@ -249,11 +253,29 @@ def test_a_changed_member_is_found(run):
     assert f"model.npz, network {draw}" in parts_of(run)
 
 
-def test_a_plan_with_other_members_is_found(run):
+def with_other_members(run):
+    """Change the plan, and the ledger's note of it; return what the certificate would be."""
     content = read_json(run / "plan.json") | {"members": 4}
     del content["digest"]
     write_json(run / "plan.json", {**content, "digest": digest(jsonable(content))})
-    assert any(part.startswith("certificate.json") for part in parts_of(run))
+    plan = SettledPlan.from_dict(read_json(run / "plan.json"))
+    with closing(sqlite3.connect(run / "ledger.sqlite")) as db, db:
+        db.execute("UPDATE about SET value = ? WHERE name = 'plan'", (plan.digest,))
+    rows = RunFolder(run).search
+    digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows), "committee": ""}
+    return certificate_of(plan, rows, digests=digests | {"model": Committee.load(run / "model.npz").digest})
+
+
+def test_a_plan_with_other_members_is_found(run):
+    with_other_members(run)
+    assert {"certificate.json, members", "certificate.json, statement"} <= set(parts_of(run))
+
+
+def test_a_forger_who_makes_all_of_it_fit_is_found_by_drawing_again(run):
+    write_json(run / "certificate.json", with_other_members(run).to_dict())
+    parts = parts_of(run)
+    assert not any(part.startswith("certificate.json") for part in parts)
+    assert any(part.startswith("ledger.sqlite, committee") for part in parts)
 
 
 # What is refused ---------------------------------------------------------------------------------------------------
