@@ -21,6 +21,7 @@ from echobound.network.law import NetworkLaw, Orders
 from echobound.plan.laws import Family, Law, LawChoice, law_from_json, measures_of, name_families, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
 from echobound.plan.questions import settle_questions
+from echobound.plan.renewal import RenewalStep
 from echobound.scenario import Statement, StoppingRule
 from echobound.scenario.bounds import as_count
 from echobound.scores import Score, get_score
@@ -41,24 +42,6 @@ def setting(default: Any, help: str, *, text: str | None = None, option: str | N
     `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
     """
     return field(default=default, metadata={"help": help, "text": text, "option": option})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RenewalStep:
-    """Where the networks of a renewal come from."""
-
-    plan: str  # digest of the plan by which they were first drawn
-    update: int  # which renewal this is, from 1 on
-    updates: int  # how many are planned
-
-    def __post_init__(self) -> None:
-        if self.updates < 1:
-            raise InputError(f"at least one renewal must be planned, got {self.updates}")
-        if not 0 <= self.update <= self.updates:  # 0 before the first
-            raise InputError(
-                f"{self.updates} renewals were planned, and this would be number {self.update}: draw new networks with"
-                " another seed and certify them"
-            )
 
 
 class PlanSettings(TypedDict, total=False):
