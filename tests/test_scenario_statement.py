@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -92,7 +92,23 @@ class TestEveryStatement:
         stored = json.loads(json.dumps(statement.to_dict(), allow_nan=False))
         assert Statement.from_dict(stored) == statement
         assert stored["kind"] == statement.kind
-        assert set(stored) == {"kind", "words", *(f.name for f in fields(statement)), *statement.derived}
+        held = {f.name for f in fields(statement)} - {"members"}  # which is written for committees alone
+        assert set(stored) == {"kind", "words", *held, *statement.derived}
+
+    def test_of_committees(self, statement, make):
+        """The same numbers, in the words of what was drawn; the number of members is stored."""
+        ours = replace(statement, members=10)
+        stored = json.loads(json.dumps(ours.to_dict(), allow_nan=False))
+        assert (Statement.from_dict(stored), stored["members"]) == (ours, 10)
+        assert {**stored, "members": 1, "words": ""} == {**statement.to_dict(), "members": 1, "words": ""}
+        single = ours.words.replace("committee of 10 networks", "committee")
+        assert "network" not in single
+        assert single.count("ommittee") == statement.words.count("etwork")
+        with pytest.raises(DamagedFile):
+            Statement.from_dict({**stored, "members": 1})
+        if ours.words != statement.words:
+            with pytest.raises(DamagedFile):
+                Statement.from_dict({**statement.to_dict(), "members": 10})
 
     def test_words(self, statement, make):
         words = statement.words

@@ -1,12 +1,14 @@
 """Candidates: what is drawn. Models that can be scored, made and described by their index.
 
 Engines, ledger, stopping rules, verification and audit know nothing else of what is drawn. Networks are one
-implementation, here; any scikit-learn estimator is another (`echobound.estimators`).
+implementation, here, and committees of networks are another; any scikit-learn estimator is a third
+(`echobound.estimators`).
 """
 
 from __future__ import annotations
 
 import pickle
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +18,13 @@ import numpy as np
 
 from echobound.arrays import Rows, Signal, Vector
 from echobound.errors import InputError
-from echobound.kernels.base import Kernel
+from echobound.kernels.base import Kernel, Run, Status, row_dtype
 from echobound.kernels.problem import Problem
-from echobound.kernels.sensitivity import Agreement, compare_rows
+from echobound.kernels.sensitivity import TOLERANCE, TRIES, Agreement, RoundedKernel, compare_rows, farthest, relative
 from echobound.kernels.training import network_and_run
+from echobound.network.committee import Committee, median_of
+from echobound.scenario.bounds import as_count
+from echobound.scenario.ordering import goodness
 from echobound.scores import Score
 
 REMADE = 1e-6  # relative: far above rounding, far below what a forger could gain
@@ -42,6 +47,7 @@ class Candidates(ABC):
     family: int
     measures: tuple[Score, ...]  # the first one selects
     code: str  # what computes them, for the records
+    members: int = 1  # networks that each of them is a committee of
     data: str | None = None  # digest where a run does not store its data: candidates must bring those of its plan
     parallel: bool = True  # whether several threads of a process may score at once
     batch: int | None = None  # how many are best scored in one call; None leaves it to the clock
@@ -61,6 +67,10 @@ class Candidates(ABC):
     @abstractmethod
     def on(self, stream: int) -> Candidates:
         """The draws of another stream."""
+
+    def draws(self, index: int) -> range:
+        """Which draws the candidate is made of: no two candidates share one."""
+        return range(index, index + 1)
 
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether a row computed here and one from elsewhere are of the same draw, up to rounding."""
@@ -127,3 +137,136 @@ class Networks(Candidates):
     def on(self, stream: int) -> Networks:
         """The networks of another stream."""
         return Networks(self.kernel, self.problem.on(stream=stream))
+
+
+@dataclass(frozen=True, eq=False)
+class Formed:
+    """A committee as it is scored."""
+
+    kept: tuple[int, ...]  # its members, by their draws: the better half, the best first
+    run: Run  # the median of theirs
+
+
+class Committees(Candidates):
+    """Committees of networks as candidates: each is made of so many draws of its own, by a fixed rule.
+
+    Committee i has the draws i M to i M + M - 1 of a family. Each is trained and run as a network by itself would be,
+    the better half of them by the selecting score is kept (the first of equal ones; diverged ones are the worst), and
+    the output is the median of theirs. So a committee is a function of its own draws and the data alone: committees
+    are as independent of each other as networks are.
+
+    Examples
+    --------
+    >>> from echobound.data import Record
+    >>> from echobound.kernels import get_kernel, hold_out
+    >>> from echobound.network import paper
+    >>> from echobound.scores import get_score
+    >>> k = np.arange(300.0)
+    >>> record = Record(u=np.sin(0.1 * k) ** 3, y=np.sin(0.1 * (k - 2)) ** 2)
+    >>> problem = hold_out(record, record, law=paper(5), scores=[get_score("fit")])
+    >>> committees = Committees(Networks(get_kernel("reference"), problem), members=3)
+    >>> made = committees.make(7)
+    >>> committees.draws(7), len(made.model.members), bool(committees.score([7])["scores"][0, 0] == made.scores[0])
+    (range(21, 24), 2, True)
+    """
+
+    def __init__(self, networks: Networks, members: int) -> None:
+        self.networks, self.members = networks, as_count("members", members)
+        self.kernel, self.problem = networks.kernel, networks.problem
+        self.seed, self.stream, self.family = networks.seed, networks.stream, networks.family
+        self.measures, self.code, self.parallel = networks.measures, networks.code, networks.parallel
+        self.batch = None if networks.batch is None else max(1, networks.batch // members)
+
+    def draws(self, index: int) -> range:
+        """The draws that a committee chooses its members from."""
+        return range(index * self.members, (index + 1) * self.members)
+
+    def score(self, indices: Sequence[int]) -> Rows:
+        """Draw, train and score committees."""
+        # As many at a time as suit the kernel: what is held are the outputs of these, not of all.
+        several = self.batch or 1
+        parts = [indices[start : start + several] for start in range(0, len(indices), several)]
+        rows = [row for part in parts for row in self._rows(part)]
+        return np.array(rows, dtype=row_dtype(len(self.measures)))
+
+    def _rows(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
+        start, found = time.perf_counter(), self.formed(indices)
+        ended = [(one.run.status(self.problem), one.run.scores(self.problem)) for one in found]
+        seconds = (time.perf_counter() - start) / len(indices)
+        return [
+            (self.stream, self.family, index, status, one.run.order, one.run.setting, scores, seconds)
+            for index, one, (status, scores) in zip(indices, found, ended, strict=True)
+        ]
+
+    def formed(self, indices: Sequence[int], kernel: Kernel | None = None) -> list[Formed]:
+        """Committees as they are scored, by their own kernel or by another."""
+        draws = [self.draws(index) for index in indices]
+        runs = iter((kernel or self.kernel).runs(self.problem, [draw for own in draws for draw in own]))
+        return [self._form(own, [next(runs) for _ in own]) for own in draws]
+
+    def _form(self, draws: Sequence[int], runs: Sequence[Run]) -> Formed:
+        """Keep the better half of the draws, and take the median of their outputs."""
+        scores = [float(run.scores(self.problem)[0]) for run in runs]
+        diverged = [run.status(self.problem) == Status.DIVERGED for run in runs]
+        values = np.where(diverged, -np.inf, goodness(scores, self.measures[0].direction))
+        best = np.argsort(-values, kind="stable")[: -(-self.members // 2)]  # of equal ones, the first
+        kept = [runs[i] for i in best]
+        wholes = [run.whole for run in kept if run.whole is not None]
+        run = Run(
+            order=sum(run.order for run in kept),
+            setting=0.0,  # each member has one of its own
+            outputs=_medians([run.outputs for run in kept]),
+            whole=median_of(wholes) if wholes else None,
+            clipped=any(run.clipped for run in kept),
+        )
+        return Formed(tuple(draws[i] for i in best), run)
+
+    def make(self, index: int) -> Made:
+        """The members of one committee, each trained as a network that is picked is, as one model."""
+        [formed] = self.formed([index])
+        trained = [network_and_run(self.kernel, self.problem, draw) for draw in formed.kept]
+        outputs = _medians([run.outputs for _, run in trained])
+        committee = Committee(tuple(member for member, _ in trained))
+        return Made(committee, self.problem.scores_of(outputs, formed.run.whole), outputs)
+
+    def agreement(self, row: Any, other: Any) -> Agreement:
+        """Whether two rows agree to 1e-9, or differ by no more than rounding explains.
+
+        Rounding may change the median, and decide which of two members that are practically equal is kept.
+        """
+        if any(row[name] != other[name] for name in ("stream", "family", "index", "ridge")):
+            return "different"
+        difference, index = relative(row["scores"], other["scores"]), int(row["index"])
+        others = row["order"] != other["order"]  # whether other members were kept
+        if row["status"] == other["status"] and not others and difference <= TOLERANCE:
+            return "same"
+        if row["status"] != other["status"] and not difference:
+            return "different"  # rounding cannot change the status and leave the scores as they are
+        orders = set[int]()
+
+        def again(number: int) -> Vector:
+            [formed] = self.formed([index], RoundedKernel(self.kernel, number))
+            orders.add(formed.run.order)
+            return formed.run.scores(self.problem)
+
+        moved = farthest(row["scores"], again, enough=difference)
+        explained = difference <= max(moved, TOLERANCE if others else 0.0)
+        return "sensitive" if explained and (not others or int(other["order"]) in orders) else "different"
+
+    def keeps(self, index: int) -> list[tuple[int, ...]]:
+        """The members of a committee, and what else they may be if rounding decides."""
+        kernels = [None, *(RoundedKernel(self.kernel, number) for number in range(TRIES))]
+        return list(dict.fromkeys(self.formed([index], kernel)[0].kept for kernel in kernels))
+
+    def describe(self) -> Mapping[str, Any]:
+        """The law of the members as JSON."""
+        return self.networks.describe()
+
+    def on(self, stream: int) -> Committees:
+        """The committees of another stream."""
+        return Committees(self.networks.on(stream), self.members)
+
+
+def _medians(outputs: Sequence[Sequence[Signal]]) -> list[Signal]:
+    """The median over members of their outputs on each fold."""
+    return [median_of(list(fold)) for fold in zip(*outputs, strict=True)]

@@ -11,7 +11,7 @@ import json
 import math
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -31,6 +31,32 @@ class Keywords:
         self.content = {**keywords, **({"description": description} if description else {})}
 
 
+def later(default: Any) -> Any:
+    """A field of a dataclass that came later: the default is not written, so that what has it keeps its digest.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     weight: int = later(1)
+    >>> to_json(Point(0.5)), to_json(Point(0.5, weight=3)), from_json(Point, {"x": 0.5}).weight
+    ({'x': 0.5}, {'x': 0.5, 'weight': 3}, 1)
+    """
+    return field(default=default, metadata={"later": True})
+
+
+def written(value: Any) -> list[str]:
+    """Names of the fields of a dataclass that its JSON has."""
+    return [f.name for f in fields(value) if not f.metadata.get("later") or getattr(value, f.name) != f.default]
+
+
+def held_in(cls: Any, content: Any) -> list[str]:
+    """Names of the fields of a dataclass that JSON content must have: those that came later only if they are there."""
+    return [f.name for f in fields(cls) if not f.metadata.get("later") or f.name in content]
+
+
 def to_json(value: Any) -> Any:
     """A value as JSON; a number that is not finite becomes null, since JSON has no other.
 
@@ -43,7 +69,7 @@ def to_json(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
-        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
+        return {name: to_json(getattr(value, name)) for name in written(value)}
     if isinstance(value, Mapping):
         return {str(name): to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -74,7 +100,7 @@ def from_json(cls: type[T], content: Any, path: str | Path | None = None, name: 
     if not isinstance(content, Mapping):
         refuse(path, name or cls.__name__, f"an object was expected, found {shortened(repr(content))}")
     hints = get_type_hints(cls)
-    names = [f.name for f in fields(cls)]  # type: ignore[arg-type]  # a dataclass, as documented
+    names = held_in(cls, content)
     require_names(names, content, path, name)
     return cls(**{one: _read(content[one], hints[one], path, _inside(name, one)) for one in names})
 
@@ -201,18 +227,18 @@ def schema(hint: Any) -> dict[str, Any]:
         return {"type": "array", "prefixItems": each, "items": False, "minItems": len(each)}
     if is_dataclass(hint):
         hints = get_type_hints(hint, include_extras=True)
-        return object_schema({f.name: hints[f.name] for f in fields(hint)})
+        return object_schema({f.name: hints[f.name] for f in fields(hint)}, held_in(hint, ()))
     if inside and inside[1] is not Any:
         return {"type": "object", "additionalProperties": schema(inside[1])}
     return {} if hint is Any else {"type": "object"}
 
 
-def object_schema(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an object with these entries, each by its type, and no others."""
+def object_schema(hints: Mapping[str, Any], required: Iterable[str] | None = None) -> dict[str, Any]:
+    """The JSON Schema of an object with these entries, each by its type, and no others; all required if not said."""
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": list(hints),
+        "required": list(hints if required is None else required),
         "properties": {name: schema(hint) for name, hint in hints.items()},
     }
 

@@ -118,4 +118,5 @@ def audit(
                 " fits the search again in Python and passes candidates=[search.candidates_]"
             )
     found = tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes)
-    return Audit(folder.path, *found, *counts, seed=chosen)
+    members = 1 if plan is None else plan.members
+    return Audit(folder.path, *found, *counts, seed=chosen, members=members)

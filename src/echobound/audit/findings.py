@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from echobound.runs.faults import Finding
+from echobound.scenario.words import noun
 
 SHARES = (0.01, 0.05, 0.1)
 
@@ -32,6 +33,8 @@ class Audit:
         How many of the others were trained again.
     seed
         The auditor's randomness, which chose them.
+    members
+        As in the plan: where it is more than 1, what is counted here are committees of so many networks.
     """
 
     run: Path
@@ -42,6 +45,7 @@ class Audit:
     others: int
     sampled: int
     seed: int
+    members: int = 1
 
     @property
     def passed(self) -> bool:
@@ -68,7 +72,7 @@ class Audit:
             return f"{count} finding{'s' * (count > 1)}: the certificate does not follow from this run as it is."
         return (
             f"Nothing was found. All files of the run and every bound fit together, and {self.retrained} of"
-            f" {self.claimed + self.others} networks were drawn and trained again."
+            f" {self.claimed + self.others} {noun(self.members).many} were drawn and trained again."
         )
 
     def to_dict(self) -> dict[str, Any]:

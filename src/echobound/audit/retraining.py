@@ -12,7 +12,7 @@ import numpy as np
 
 from echobound.arrays import Rows
 from echobound.campaign import Engine, evaluate_draws
-from echobound.candidates import Candidates, Networks
+from echobound.candidates import Candidates, Committees, Networks
 from echobound.draws import SEARCH, VERIFICATION, draw_keys
 from echobound.files import jsonable
 from echobound.kernels import Status
@@ -24,6 +24,7 @@ from echobound.runs.progress import TotalProgress
 from echobound.runs.reader import stated_of
 from echobound.runs.rows import NAMED
 from echobound.scenario import claims_of
+from echobound.scenario.words import noun
 
 NAMES = {SEARCH: "search", VERIFICATION: "verification"}
 Draw = tuple[int, int]  # family and index
@@ -41,7 +42,7 @@ class Retraining:
     tied: set[Draw] = field(default_factory=set)  # two of their ridges are as good as equal
 
     def __post_init__(self) -> None:
-        self.faults = self.folder.faults
+        self.faults, self.drawn = self.folder.faults, noun(self.folder.plan.members)
 
     def check_rows(self, sample: int | None, seed: int) -> tuple[int, int, int]:
         """Train again; return how many carry a claim, how many others there are, and how many of those were trained."""
@@ -95,7 +96,8 @@ class Retraining:
         keys: list[tuple[int, ...]] = []
         for stream, family in product(NAMES, self.candidates):
             indices = sorted(i for s, number, i in table if (s, number) == (stream, family.family))
-            keys += map(tuple, draw_keys(family.seed, stream, family.family, indices).tolist())
+            draws = [draw for index in indices for draw in family.draws(index)]
+            keys += map(tuple, draw_keys(family.seed, stream, family.family, draws).tolist())
         alike = len(keys) - len(set(keys))
         if alike:
             self.faults.report("draws of the verification", "", "none of the search", f"{alike} of them")
@@ -104,15 +106,16 @@ class Retraining:
         different, stream, families = 0, NAMES[drawn.stream], self.folder.plan.families
         of = "".join(f" of {one.name}" for one in families if len(families) > 1 and one.number == drawn.family)
         for row, other in zip(rows, recorded, strict=True):
-            name = f"network {row['index']}{of} of the {stream}"
+            name = f"{self.drawn.one} {row['index']}{of} of the {stream}"
             # Once several differ, the others are not probed for rounding: it takes long, and the case is clear.
             beyond = relative(row["scores"], other["scores"]) > TOLERANCE
             agreement = "different" if different >= NAMED and beyond else drawn.agreement(row, other)
             if agreement == "sensitive":
                 said = f"{_row(drawn, row)} here, {_row(drawn, other)} in the ledger"
                 self.faults.sensitive.append(f"{name}: {said}, a difference that rounding explains")
-                if drawn.stream == SEARCH and row["ridge"] != other["ridge"]:
-                    self.tied.add((drawn.family, int(row["index"])))
+                # Of a committee, a member may have had another ridge.
+                if drawn.stream == SEARCH and (row["ridge"] != other["ridge"] or isinstance(drawn, Committees)):
+                    self.tied |= {(drawn.family, draw) for draw in drawn.draws(int(row["index"]))}
             elif agreement == "different":
                 different += 1
                 if different <= NAMED:
@@ -120,16 +123,16 @@ class Retraining:
         if different > NAMED:
             expected = f"the rows of {len(rows)} that were trained again"
             found = f"{different} that differ, those above among them"
-            self.faults.report("ledger.sqlite", f"networks{of} of the {stream}", expected, found)
+            self.faults.report("ledger.sqlite", f"{self.drawn.many}{of} of the {stream}", expected, found)
 
     def check_models(self) -> None:
         """Train the picked network and the committee again."""
         kept, model, committee = self._kept(), self._stored("model"), self._stored("committee")
         files = {"model": "model.npz", "committee": "committee.npz"} | self.folder.model_files
         if model is not None and not kept:
-            self.faults.report(files["model"], "", "no model, since all networks diverged", "one")
+            self.faults.report(files["model"], "", f"no model, since all {self.drawn.many} diverged", "one")
         if model is not None and kept:
-            self._check_model(files["model"], "", model, kept[0])
+            self._check_picked(files["model"], model, kept[0])
         if committee is not None and self.folder.plan.committee:
             stored = [(member.origin.get("family"), member.origin.get("index")) for member in committee.members]
             if stored != kept:
@@ -139,8 +142,24 @@ class Retraining:
                 if draw in kept:
                     self._check_model(files["committee"], f"network {draw[1]}", member, draw)
 
+    def _check_picked(self, file: str, model: Any, picked: Draw) -> None:
+        """Train what was picked again: a network, or each member of a committee."""
+        drawn = next(one for one in self.candidates if one.family == picked[0])
+        if not isinstance(drawn, Committees):
+            self._check_model(file, "", model, picked)
+            return
+        stored = [(member.origin.get("family"), member.origin.get("index")) for member in model.members]
+        possible = [[(drawn.family, draw) for draw in kept] for kept in drawn.keeps(picked[1])]
+        if stored not in possible:
+            ours, theirs = (_listed(draws, len(self.candidates)) for draws in (possible[0], stored))
+            self.faults.report(file, "members", ours, theirs)
+        for member, draw in zip(model.members, stored, strict=True):
+            if draw[0] == drawn.family and draw[1] in drawn.draws(picked[1]):
+                self._check_model(file, f"network {draw[1]}", member, draw)
+
     def _check_model(self, file: str, part: str, stored: PlantModel, draw: Draw) -> None:
         drawn = next(one for one in self.candidates if one.family == draw[0])
+        drawn = drawn.networks if isinstance(drawn, Committees) else drawn
         ours = drawn.make(draw[1]).model
         (header, arrays), (other_header, other_arrays) = ours.content(), stored.content()
         header, other_header = jsonable(header), jsonable(other_header)
@@ -181,5 +200,6 @@ def _distance(ours: Any, theirs: Any) -> float:
 def _row(drawn: Candidates, row: Any) -> str:
     scores = [f"{s.name.upper()} {value:.10g}" for s, value in zip(drawn.measures, row["scores"], strict=True)]
     status = "diverged, " if row["status"] == Status.DIVERGED else ""
-    network = f" (order {row['order']}, ridge {row['ridge']:g})" if row["order"] else ""  # only networks have an order
+    ridge = "" if isinstance(drawn, Committees) else f", ridge {row['ridge']:g}"  # each of its members has one
+    network = f" (order {row['order']}{ridge})" if row["order"] else ""  # only networks have an order
     return f"{status}{', '.join(scores)}{network}"

@@ -22,6 +22,7 @@ from echobound.kernels.blas import one_blas_thread
 from echobound.runs.ledger import Ledger
 from echobound.runs.progress import Progress
 from echobound.runs.provenance import require_same_versions
+from echobound.scenario.words import noun
 
 AHEAD = 2  # batches submitted for each worker: one in hand, one waiting
 LOSSES = 3  # times a batch may be lost with its worker
@@ -60,7 +61,7 @@ def run_campaign(
                 tell(ledger.progress(stream, family))
         signum = asked()
         if signum is not None:
-            raise Interrupted(signum, _how_to_resume(signum, ledger, ledger.progress(stream, family)))
+            raise Interrupted(signum, _how_to_resume(signum, ledger, ledger.progress(stream, family), candidates))
     return ledger.rows(stream, family, indices)
 
 
@@ -134,8 +135,9 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             yield report
 
 
-def _how_to_resume(signum: int, ledger: Ledger, reached: Progress) -> str:
-    what = f"stopped by {signal.Signals(signum).name} at {reached.done} of {reached.planned} networks"
+def _how_to_resume(signum: int, ledger: Ledger, reached: Progress, candidates: Candidates) -> str:
+    many = noun(candidates.members).many
+    what = f"stopped by {signal.Signals(signum).name} at {reached.done} of {reached.planned} {many}"
     if ledger.path is None:
         return f"{what}: they are lost, since no run folder was given"
     return f"{what}: they are kept, and the same command with the run folder {ledger.path.parent} resumes from there"

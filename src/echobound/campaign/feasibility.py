@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Sequence
 
 from echobound.campaign.machine import memory_gib, worker_count
-from echobound.candidates import Candidates, Networks
+from echobound.candidates import Candidates, Committees, Networks
 from echobound.errors import InputError
 
 
 def require_feasible(candidates: Sequence[Candidates], workers: int | None) -> None:
     """Refuse draws that cannot be made, and warn about least-squares problems with more columns than rows."""
-    problems = [one.problem for one in candidates if isinstance(one, Networks)]
+    problems = [one.problem for one in candidates if isinstance(one, Networks | Committees)]
     if not problems:
         return
     problems[0].key(0)  # refuses a seed that cannot name a draw

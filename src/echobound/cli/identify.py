@@ -18,6 +18,7 @@ from echobound.network import PlantModel
 from echobound.plan import Plan
 from echobound.plants import ph_experiment
 from echobound.runs.holding import ended
+from echobound.scenario.words import noun
 
 PANEL = "What is drawn and certified"
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder; a new one under runs/ if not given.")]
@@ -43,7 +44,7 @@ def demo(
     """
     training, validation = ph_experiment()
     folder = new_folder("demo") if run is None else run
-    with progress("networks", quiet) as show:
+    with progress(noun(plan.members).many, quiet) as show:
         result = echobound.identify(training, validation, plan=plan, computing=computing, run=folder, on_progress=show)
     finish(result, as_json, [f"data: pH plant, {len(training)} training and {len(validation)} validation samples"])
 
@@ -75,7 +76,7 @@ def identify(
         reading.read(files, shortest) if files else None for files in (data, words(validation), words(test))
     )
     assert training is not None
-    with progress("networks", quiet) as show:
+    with progress(noun(plan.members).many, quiet) as show:
         result = echobound.identify(
             training,
             picking,
@@ -107,7 +108,9 @@ def _defaults(plan: Plan) -> list[str]:
         rule = plan.stop or ("anytime" if plan.target is not None else None)
         when = "settled before the first draw" if rule is None else f"by the rule {rule}"
         least = "at least " if plan.target is not None or str(rule).startswith("patience") else ""
-        notes.append(f"networks: {least}as many as certify epsilon = 0.05 at beta = {plan.beta:g}, {when}")
+        notes.append(
+            f"{noun(plan.members).many}: {least}as many as certify epsilon = 0.05 at beta = {plan.beta:g}, {when}"
+        )
     return notes
 
 

@@ -20,6 +20,7 @@ from echobound.runs import RunFolder
 from echobound.runs.holding import ended
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
+from echobound.scenario.words import noun
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
@@ -63,7 +64,7 @@ def verify(
 
     Exits with code 1 if the theory gives so many violations a probability below 1 in 10,000.
     """
-    with progress("fresh networks", quiet) as tell:
+    with progress(f"fresh {noun(RunFolder(run).plan.members).many}", quiet) as tell:
         outcome = echobound.verify(run, fresh, computing=computing, on_progress=tell)
     if as_json:
         print_json(outcome)

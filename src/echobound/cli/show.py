@@ -15,7 +15,7 @@ from echobound.runs import RunFolder
 from echobound.runs.holding import Held, held_of
 from echobound.runs.scoring import COVERED, NOT_COVERED
 from echobound.scenario import title_of
-from echobound.scenario.words import score_title, upward
+from echobound.scenario.words import Noun, noun, score_title, upward
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -69,7 +69,7 @@ def _model_facts(model: Any, held: Held) -> dict[str, Any]:
 def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
     out, certificate = console(), content["certificate"]
-    title = "Certificate" if certificate["status"] == "certified" else "All networks diverged"
+    title = "Certificate" if certificate["status"] == "certified" else f"All {_drawn(certificate).many} diverged"
     if not out.is_terminal:
         print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print_facts(_facts(content))
@@ -122,13 +122,13 @@ def _distribution(certificate: Mapping[str, Any], scores: Scores, width: int, *,
         low, high = panel.limits
     counts, _ = histogram(seen, (low, high), min(width, 72))
     unit = f" {certificate['unit']}" if certificate["unit"] else ""
-    text = Text(f"{name} of {len(scores)} networks\n", style="dim")
+    text = Text(f"{name} of {len(scores)} {_drawn(certificate).many}\n", style="dim")
     for line in bars(counts.tolist(), ROWS if unicode else 2 * ROWS, unicode=unicode):
         text.append(line + "\n", style="cyan")
     left, right = f"{low:.5g}{unit}", f"{high:.5g}{unit}"
     text.append(left + right.rjust(len(counts) - len(left)))
     note = f"; {panel.note}" if panel.note else ""
-    text.append(f"\nbest {best:.6g}{unit}, network {certificate['winner']}{note}", style="dim")
+    text.append(f"\nbest {best:.6g}{unit}, {_drawn(certificate).one} {certificate['winner']}{note}", style="dim")
     return text
 
 
@@ -151,6 +151,11 @@ def bars(counts: list[int], rows: int, *, unicode: bool = True) -> list[str]:
     ]
 
 
+def _drawn(certificate: Mapping[str, Any]) -> Noun:
+    """What was drawn, as a certificate calls it."""
+    return noun(certificate.get("members", 1))
+
+
 def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     certificate, run = content["certificate"], Path(content["run"])
     families = certificate["families"]
@@ -158,9 +163,10 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     rule = "exactly" if certificate["rule"] in ("fixed", "patience") else f"by the rule {certificate['rule']}"
     drawn = f"{certificate['networks']}{each}, {certificate['failures']} of them diverged"
     drawn += f", {content['ended']['held']} held at a limit" if "ended" in content else ""
-    yield "networks", f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
+    certified = f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
+    yield _drawn(certificate).many, certified
     for statement in certificate["statements"]:
-        yield title_of(statement["kind"]), statement["words"]
+        yield title_of(statement["kind"], certificate.get("members", 1)), statement["words"]
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
@@ -168,7 +174,7 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]
         family = f" ({named[0]})" if named else ""
-        yield "picked", f"network {certificate['winner']}{family}{order}"
+        yield "picked", f"{_drawn(certificate).one} {certificate['winner']}{family}{order}"
     if content.get("delivered"):
         yield from _delivered(content)
     if content.get("stability"):

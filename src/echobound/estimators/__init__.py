@@ -14,6 +14,6 @@ except ImportError:
 from echobound.estimators.certified import CertifiedSearch
 from echobound.estimators.network_search import EchoStateSearch
 from echobound.estimators.random_states import draw_estimator
-from echobound.estimators.regressor import EchoStateRegressor
+from echobound.estimators.regressor import EchoStateCommittee, EchoStateRegressor
 
-__all__ = ["CertifiedSearch", "EchoStateRegressor", "EchoStateSearch", "draw_estimator"]
+__all__ = ["CertifiedSearch", "EchoStateCommittee", "EchoStateRegressor", "EchoStateSearch", "draw_estimator"]

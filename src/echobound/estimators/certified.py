@@ -71,6 +71,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         global generator, data changed in place, and another score when the same draw is made again.
     epsilon, beta, networks, bound, stop, target, discarded
         As in `identify`.
+    members
+        1: committees are made of networks alone.
     scoring
         As in scikit-learn, larger is better; the estimator's own ``score`` if not given.
     validation

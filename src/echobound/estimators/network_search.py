@@ -15,14 +15,17 @@ from echobound.data import Record, split
 from echobound.errors import InputError
 from echobound.estimators.experiments import FreeRunRegressor, records_of, seed_of, washout_of
 from echobound.estimators.parameters import plan_defaults, with_parameters
-from echobound.estimators.regressor import EchoStateRegressor
+from echobound.estimators.regressor import EchoStateCommittee, EchoStateRegressor
 from echobound.identify import identify
 from echobound.kernels import Status
+from echobound.network import Committee, LeastSquares, NetworkLaw, ReservoirLaw, get_law
 from echobound.plan import Plan
 from echobound.scenario import Certificate
 from echobound.scores import Score, get_score
 
-SETTINGS = plan_defaults("law", "scores", "blocks", "washout", "seed", "criterion", "renewal", "numbering")
+SETTINGS = plan_defaults(
+    "law", "trainer", "quick", "scores", "blocks", "washout", "seed", "criterion", "renewal", "numbering"
+)
 OWN = {"scoring": "fit", "validation": 0.25, "washout": None, "random_state": 0, "workers": None, "kernel": "cpu"}
 
 
@@ -32,7 +35,7 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
 
     Parameters
     ----------
-    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee, workers, kernel, run
+    law, order, epsilon, beta, networks, bound, stop, target, discarded, joint, horizon, committee, members
         As in `identify`; so is every other field of `Plan`.
     scoring
         Name of the score that selects: ``"fit"``, ``"rmse"`` or a registered one.
@@ -43,12 +46,15 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
         As in `EchoStateRegressor`.
     random_state
         Seed of the networks.
+    workers, kernel, run
+        As in `identify`.
 
     Attributes
     ----------
     best_estimator_
-        The best network as a fitted `EchoStateRegressor`; None if all networks diverged. It is not retrained on all
-        data, since the certificate is about the network trained on what was not held out.
+        The best network as a fitted `EchoStateRegressor`, or the best committee as a fitted `EchoStateCommittee`; None
+        if all of them diverged. It is not retrained on all data, since the certificate is about the network trained on
+        what was not held out.
     best_score_, best_index_
         Its validation score and its index.
     results_
@@ -72,10 +78,13 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
         score, settings = get_score(self.scoring), {name: getattr(self, name) for name in SETTINGS}
         washout, seed = washout_of(self.washout, [*kept, *held]), seed_of(self.random_state)
         plan = Plan(law=self.law, scores=[score], washout=washout, seed=seed, **settings)
+        _require_reservoirs(plan)
         result = identify(kept, held, plan=plan, workers=self.workers, kernel=self.kernel, run=self.run)
         best = None
-        if result.network is not None:
-            best = EchoStateRegressor.of(result.network, flat, kernel=self.kernel)
+        picked = result.network or result.committee  # what the certificate is about: a network, or a committee
+        if picked is not None:
+            kind: Any = EchoStateCommittee if isinstance(picked, Committee) else EchoStateRegressor
+            best = kind.of(picked, flat, kernel=self.kernel)
             if hasattr(self, "feature_names_in_"):
                 best.feature_names_in_ = self.feature_names_in_
         record_outcome(self, best, result.certificate, score, result.table, "order", "ridge")
@@ -83,7 +92,7 @@ class EchoStateSearch(MetaEstimatorMixin, FreeRunRegressor):  # type: ignore[mis
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
         """Free run of the best network, as in `EchoStateRegressor.predict`."""
-        best: EchoStateRegressor = best_of(self)
+        best: EchoStateRegressor | EchoStateCommittee = best_of(self)
         return best.predict(X, groups)
 
 
@@ -120,3 +129,16 @@ def best_of(search: Any) -> Any:
     if search.best_estimator_ is None:
         raise InputError("all networks of this search failed: there is none to predict with; see certificate_")
     return search.best_estimator_
+
+
+def _require_reservoirs(plan: Plan) -> None:
+    """Refuse laws whose networks have no parameters by which an `EchoStateRegressor` could draw them."""
+    given = [plan.law] if isinstance(plan.law, str | NetworkLaw) else list(plan.law or ["mixed"])
+    for law in [get_law(one) if isinstance(one, str) else one for one in given]:
+        if isinstance(law, NetworkLaw) and not (
+            isinstance(law, ReservoirLaw) and isinstance(law.training, LeastSquares)
+        ):
+            raise InputError(
+                f"the law {law.name} draws what an EchoStateRegressor cannot be: take broad, paper or another law of"
+                " networks that are trained by least squares, or use identify"
+            )

@@ -1,4 +1,4 @@
-"""One echo state network as a regressor."""
+"""One echo state network as a regressor, and several of them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from echobound.errors import InputError
 from echobound.estimators.experiments import FreeRunRegressor, records_of, runs_of, seed_of, washout_of
-from echobound.estimators.parameters import with_parameters
+from echobound.estimators.parameters import REQUIRED, with_parameters
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
-from echobound.network import EchoStateNetwork, LeastSquares, ReservoirLaw
+from echobound.network import Committee, EchoStateNetwork, LeastSquares, PlantModel, ReservoirLaw
+from echobound.network.committee import median_of
 from echobound.scores import get_score
 
 # The law's own fields, with defaults that suit one network rather than the paper's model.
@@ -101,8 +103,10 @@ class EchoStateRegressor(FreeRunRegressor):
         return cls.of(EchoStateNetwork.load(path))
 
     @classmethod
-    def of(cls, model: EchoStateNetwork, flat: bool | None = None, **options: Any) -> EchoStateRegressor:
+    def of(cls, model: PlantModel, flat: bool | None = None, **options: Any) -> EchoStateRegressor:
         """Wrap a network as a fitted estimator, with the parameters that make `fit` draw the same network."""
+        if not isinstance(model, EchoStateNetwork):
+            raise InputError(f"a network was expected, got a {type(model).__name__}: use it as it is, by its simulate")
         origin = model.origin
         try:
             options = {
@@ -122,3 +126,47 @@ class EchoStateRegressor(FreeRunRegressor):
         self.flat_ = flat
         self.n_features_in_ = len(model.input_names)
         return self
+
+
+@with_parameters({"members": REQUIRED})
+class EchoStateCommittee(FreeRunRegressor):
+    """Several networks as one regressor: its prediction is the pointwise median of theirs.
+
+    Parameters
+    ----------
+    members
+        Networks, each an `EchoStateRegressor`.
+
+    Attributes
+    ----------
+    members_
+        The networks, fitted.
+
+    Examples
+    --------
+    >>> u = np.sin(0.1 * np.arange(400.0)) + np.sin(0.37 * np.arange(400.0))
+    >>> y = np.convolve(u, [0.0, 0.5, 0.3])[:400]
+    >>> committee = EchoStateCommittee([EchoStateRegressor(order=20, draw=i) for i in range(3)])
+    >>> committee.fit(u[:300, None], y[:300]).predict(u[300:, None]).shape
+    (100,)
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> EchoStateCommittee:
+        """Draw and train each network."""
+        validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        self.members_ = [clone(member).fit(np.asarray(X), y, groups) for member in self.members]
+        return self
+
+    def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Median of the free runs of all networks."""
+        check_is_fitted(self, "members_")
+        u = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return median_of([member.predict(u, groups) for member in self.members_])
+
+    @classmethod
+    def of(cls, model: Committee, flat: bool | None = None, **options: Any) -> EchoStateCommittee:
+        """Wrap a committee as a fitted estimator; each member as `EchoStateRegressor.of` does."""
+        members = [EchoStateRegressor.of(member, flat, **options) for member in model.members]
+        made = cls([clone(member) for member in members])
+        made.members_, made.n_features_in_ = members, members[0].n_features_in_
+        return made

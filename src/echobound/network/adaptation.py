@@ -80,8 +80,8 @@ class Adaptation:
     ) -> None:
         if not isinstance(model, EchoStateNetwork):
             raise InputError(
-                "adaptation continues the least squares of an echo state network, but this model is a"
-                f" {type(model).__name__}: take a network of a law of reservoirs"
+                "adaptation continues the least squares of one echo state network, but this model is a"
+                f" {type(model).__name__}: give such a network, one of its members for example"
             )
         if not kept >= 0:
             raise InputError(f"kept must be a number of samples, 0 or more, got {kept}")

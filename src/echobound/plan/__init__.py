@@ -2,8 +2,9 @@
 
 from echobound.plan.laws import DescribedLaw, register_law
 from echobound.plan.numbers import settle_networks, settle_stop
-from echobound.plan.plan import Plan, PlanSettings, RenewalStep, SettledPlan, setting
+from echobound.plan.plan import Plan, PlanSettings, SettledPlan, setting
 from echobound.plan.questions import settle_questions
+from echobound.plan.renewal import RenewalStep
 from echobound.plan.validation import Validation, settle_validation
 
 __all__ = [

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, jsonable
 from echobound.kernels.problem import Fold, Segment
+from echobound.network.law import NetworkLaw
 from echobound.network.laws import Orders
 from echobound.network.training import Trainer
 from echobound.plan.laws import Family, Law, LawChoice, law_from_json, measures_of, name_families, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
 from echobound.plan.questions import settle_questions
+from echobound.plan.renewal import RenewalStep
 from echobound.scenario import Statement, StoppingRule
 from echobound.scenario.bounds import as_count
 from echobound.scores import Score, get_score
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 # In every plan.json.
 STORED = ("seed", "scores", "horizon", "networks", "epsilon", "beta", "bound", "committee", "data")
+BEST = 10  # networks that are kept as a committee beside the pick, if nothing else is asked for
 # Written in another form, or they follow.
 NOT_STORED = ("law", "order", "trainer", "quick", "blocks", "washout", "folds", "measures")
 
@@ -42,24 +45,6 @@ def setting(default: Any, help: str, *, text: str | None = None, option: str | N
     `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
     """
     return field(default=default, metadata={"help": help, "text": text, "option": option})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RenewalStep:
-    """Where the networks of a renewal come from."""
-
-    plan: str  # digest of the plan by which they were first drawn
-    update: int  # which renewal this is, from 1 on
-    updates: int  # how many are planned
-
-    def __post_init__(self) -> None:
-        if self.updates < 1:
-            raise InputError(f"at least one renewal must be planned, got {self.updates}")
-        if not 0 <= self.update <= self.updates:  # 0 before the first
-            raise InputError(
-                f"{self.updates} renewals were planned, and this would be number {self.update}: draw new networks with"
-                " another seed and certify them"
-            )
 
 
 class PlanSettings(TypedDict, total=False):
@@ -81,7 +66,8 @@ class PlanSettings(TypedDict, total=False):
     blocks: int | None
     washout: int | None
     horizon: int | None
-    committee: int
+    committee: int | None
+    members: int
     seed: int
     criterion: str | None
     renewal: RenewalStep | None
@@ -122,7 +108,12 @@ class Plan:
     horizon
         None scores the free run; k scores the prediction k samples ahead.
     committee
-        How many of the best networks are also kept as one model, the median of their outputs; 0 for none.
+        How many of the best networks are also kept as one model, the median of their outputs; 0 for none. None chooses:
+        10, and none where committees are what is drawn.
+    members
+        Draw committees instead of single networks, each of this many draws of its own: the better half of them, by the
+        first score, is kept, and the output is the median of theirs. The best committee is picked and certified, and
+        `networks` counts committees. 1 draws single networks.
     seed
         Together with its index, it names each network.
     criterion
@@ -175,14 +166,24 @@ class Plan:
         None, "Samples at the start of each record or block that do not count; at most 100 if not given."
     )
     horizon: int | None = setting(None, "Score the prediction this many samples ahead; the free run if not given.")
-    committee: int = setting(10, "Best networks to keep as one model as well; 0 for none.")
+    committee: int | None = setting(
+        None, "Best networks to keep as one model as well; 0 for none, 10 if not given (none with --members)."
+    )
+    members: int = setting(
+        1, "Draw committees of this many networks, the better half of which is kept; --networks counts committees."
+    )
     seed: int = setting(0, "Together with its index, it names each network.")
     criterion: str | None = setting(None, "What each test file must satisfy, settled beforehand: fit>80, rmse<0.1.")
     renewal: RenewalStep | None = None
     numbering: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        as_count("committee", self.committee, least=0)
+        as_count("members", self.members)
+        if self.committee is not None and as_count("committee", self.committee, least=0) and self.members > 1:
+            raise InputError(
+                f"committee={self.committee} keeps the best of single networks, but members={self.members} draws"
+                " committees: leave out one of the two"
+            )
         if self.quick and (self.law, self.order, self.trainer) != (None, None, None):
             raise InputError("quick is a law of its own: leave it out, or law, order and trainer")
         if not 0 <= self.discarded < (self.networks or math.inf):
@@ -210,18 +211,14 @@ class Plan:
             count, epsilon = settle_networks(*numbers, self.discarded, together)
         else:
             rule, count, epsilon = settle_stop(self.stop or "anytime", *numbers, self.discarded, together)
+            rule = replace(rule, members=self.members)  # its words are about what is drawn here
         asked = {f.name: getattr(self, f.name) for f in fields(Plan)}
-        asked |= {
-            "law": laws,
-            "order": None,
-            "trainer": None,
-            "quick": False,
-            "networks": count,
-            "epsilon": epsilon,
-            "beta": float(self.beta),
-        }
+        asked |= {"law": laws, "order": None, "trainer": None, "quick": False, "networks": count, "epsilon": epsilon}
+        asked |= {"beta": float(self.beta)}
         asked |= {"stop": rule, "scores": tuple(measure.name for measure in measures), "seed": int(self.seed)}
         asked |= {"blocks": validation.blocks, "washout": validation.washout}
+        if self.committee is None:
+            asked["committee"] = 0 if self.members > 1 else BEST
         return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)
 
     def asked(self) -> Plan:
@@ -243,6 +240,7 @@ class SettledPlan(Plan):
     stop: StoppingRule | None
     scores: tuple[str, ...]
     washout: int
+    committee: int = BEST
     folds: tuple[Fold, ...]  # what is trained on and what is scored
     data: str  # digest of the records and their roles
     measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)  # looked up by name if not given
@@ -252,6 +250,11 @@ class SettledPlan(Plan):
         as_count("networks", self.networks)
         if not self.measures:
             object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
+        if self.members > 1 and not all(isinstance(law, NetworkLaw) for law in self.law):
+            raise InputError(
+                f"members={self.members} draws committees of networks, but what is drawn here are no networks: leave"
+                " members out"
+            )
         if (self.discarded or self.joint) and self.at_will:
             raise InputError(
                 "networks can be set aside, and scores stated jointly, for a number of networks settled beforehand or"

@@ -20,6 +20,7 @@ from echobound.runs.scoring import measured_outputs, outputs_of, scores_of
 from echobound.scenario import DistributionBand, Families, Generalisation, learning_curve
 from echobound.scenario.generalisation import CALLED
 from echobound.scenario.ordering import Case
+from echobound.scenario.words import noun
 from echobound.scores import Score, summary
 
 MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes beyond
@@ -54,6 +55,7 @@ class RunContents:
         self.search, self.fresh = folder.search, folder.fresh
         self.name = folder.path.resolve().name  # a folder given as "." has a name, too
         self.score = self.plan.measures[0]  # the one that selects
+        self.drawn = noun(self.plan.members)
         self.how = "free run" if self.plan.horizon is None else f"prediction {self.plan.horizon} samples ahead"
 
     @cached_property

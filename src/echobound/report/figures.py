@@ -27,6 +27,7 @@ from echobound.report.panels import (
     staircase,
     thinned,
 )
+from echobound.scenario.words import NETWORKS, Noun
 from echobound.scores import fit_per_output
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def outputs_figure(
 
 
 @styled
-def networks_figure(panels: Sequence[ScorePanel], *, title: str = "") -> Figure:
+def networks_figure(panels: Sequence[ScorePanel], *, title: str = "", drawn: Noun = NETWORKS) -> Figure:
     """Scores of all networks, a panel below the other: a dot each, the threshold as a line, violations circled.
 
     Networks far off the rest (or diverged) are drawn as triangles on the edge, and counted there.
@@ -221,7 +222,7 @@ def networks_figure(panels: Sequence[ScorePanel], *, title: str = "") -> Figure:
             ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2)
         ax.set_ylim(*panel.limits)
         ax.set_ylabel(panel.label, parse_math=False)
-    axes[-1].set_xlabel("network (index)")
+    axes[-1].set_xlabel(f"{drawn.one} (index)")
     return figure
 
 
@@ -243,7 +244,12 @@ def episodes_figure(panel: EpisodePanel) -> Figure:
 
 @styled
 def distribution_figure(
-    panel: ScorePanel, band: tuple[Array, Array] | None = None, *, beta: float = 0.0, title: str = ""
+    panel: ScorePanel,
+    band: tuple[Array, Array] | None = None,
+    *,
+    beta: float = 0.0,
+    title: str = "",
+    drawn: Noun = NETWORKS,
 ) -> Figure:
     """How the scores are distributed: a histogram, and below it the share of networks that do better than a score.
 
@@ -258,12 +264,12 @@ def distribution_figure(
     """
     figure, [upper, lower] = _axes(4.2, 2, title, height_ratios=[2, 3])
     upper.stairs(*histogram(panel.scores, panel.limits, 40), fill=True, color=DOT)
-    upper.set_ylabel("networks (count)")
+    upper.set_ylabel(f"{drawn.many} (count)")
     stairs = staircase(panel, band)
     if stairs.low is not None and stairs.high is not None:
-        label = f"all networks, confidence 1 - {beta:g}"
+        label = f"all {drawn.many}, confidence 1 - {beta:g}"
         lower.fill_between(stairs.score, stairs.low, stairs.high, color=DOT, alpha=0.25, lw=0, label=label)
-    lower.plot(stairs.score, stairs.share, color=MODEL, label="networks of the search")
+    lower.plot(stairs.score, stairs.share, color=MODEL, label=f"{drawn.many} of the search")
     lower.set(ylabel="share that does better (1)", ylim=(0, 1.02), xlim=panel.limits)
     lower.set_xlabel(panel.label, parse_math=False)
     lower.legend(loc="best")
@@ -290,7 +296,7 @@ def families_figure(families: Sequence[FamilyRange], label: str) -> Figure:
 
 
 @styled
-def learning_figure(sizes: Array, curve: Array, label: str, *, title: str = "") -> Figure:
+def learning_figure(sizes: Array, curve: Array, label: str, *, title: str = "", drawn: Noun = NETWORKS) -> Figure:
     """Mean best score against the number of networks.
 
     Examples
@@ -301,7 +307,7 @@ def learning_figure(sizes: Array, curve: Array, label: str, *, title: str = "") 
     """
     figure, [ax] = _axes(2.8, title=title)
     ax.semilogx(sizes, curve, ".-", color=MODEL, ms=4)
-    ax.set_xlabel("networks (count)")
+    ax.set_xlabel(f"{drawn.many} (count)")
     ax.set_ylabel(f"mean best {label}", parse_math=False)
     return figure
 

@@ -28,6 +28,7 @@ def write_page(folder: RunFolder) -> Path:
     page = _environment().get_template("page.html").render(
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
+        drawn=run.drawn,
         picked=run.names["model"] if run.responses else "",
         scores={response.role: response.scores[run.names["model"]] for response in run.responses},
         held=ended(run.search)["held"],

@@ -25,6 +25,7 @@ from echobound.report.panels import (
     staircase,
     thinned,
 )
+from echobound.scenario.words import NETWORKS, Noun
 
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
@@ -74,7 +75,9 @@ def outputs_plot(response: Response) -> LayoutDOM:
     return _stack(plots)
 
 
-def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[str], orders: Array) -> LayoutDOM:
+def networks_plot(
+    panels: Sequence[ScorePanel], scores: Array, names: Sequence[str], orders: Array, *, drawn: Noun = NETWORKS
+) -> LayoutDOM:
     """Every network a dot, with index, order and all scores to hover for; threshold; violators circled."""
     from bokeh.models import ColumnDataSource
 
@@ -85,15 +88,15 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
         low, high = panel.limits
         inset = 0.025 * (high - low)  # what stands on the edge must not be cut in half
         heights = np.where(panel.off, np.clip(panel.shown, low + inset, high - inset), panel.shown)
-        plot = _plot(230, x_range, _range(*panel.limits), y=panel.label, x="network (index)" if last else "")
+        plot = _plot(230, x_range, _range(*panel.limits), y=panel.label, x=f"{drawn.one} (index)" if last else "")
         kept = np.zeros(len(scores), dtype=bool)
         kept[thinned(heights[:, None], MOST_NETWORKS)] = True
         tips = [
-            ("network", "@index"),
+            (drawn.one, "@index"),
             *([("states", "@order")] if orders.any() else []),  # only networks have an order
             *((n.upper(), f"@s{j}{{%.6g}}") for j, n in enumerate(names)),
         ]
-        drawn = []
+        dotted = []
         for which, marker, size, fill in (
             (kept & ~panel.off, "circle", 5, "dot"),
             (kept & panel.off, "inverted_triangle" if panel.direction == "max" else "triangle", 6, "quiet"),
@@ -101,8 +104,8 @@ def networks_plot(panels: Sequence[ScorePanel], scores: Array, names: Sequence[s
             data: dict[str, Any] = {"index": index[which].astype(np.int32), "order": orders[which].astype(np.int32)}
             data |= {"y": heights[which]} | {f"s{j}": scores[which, j] for j in range(len(names))}
             dots = plot.scatter("index", "y", source=ColumnDataSource(data), marker=marker, size=size, line_color=None)
-            drawn.append(_painted(dots, fill_color=fill))
-        _hover(plot, drawn, tips)
+            dotted.append(_painted(dots, fill_color=fill))
+        _hover(plot, dotted, tips)
         if panel.line is not None:
             _threshold(plot, panel.line, "alert")
         if panel.circle_violations:
@@ -133,16 +136,16 @@ def episodes_plot(panel: EpisodePanel) -> LayoutDOM:
     return _stack([plot])
 
 
-def distribution_plot(panel: ScorePanel, band: tuple[Array, Array] | None) -> LayoutDOM:
+def distribution_plot(panel: ScorePanel, band: tuple[Array, Array] | None, *, drawn: Noun = NETWORKS) -> LayoutDOM:
     """Histogram of the scores, and the share of networks that do better than a score, with its band."""
     from bokeh.models import ColumnDataSource
 
     x_range = _range(*panel.limits, "x")
     counts, edges = histogram(panel.scores, panel.limits, 60)
-    upper = _plot(170, x_range, _range(0, 1.08 * max(counts.max(), 1)), y="networks (count)", only_x=True)
+    upper = _plot(170, x_range, _range(0, 1.08 * max(counts.max(), 1)), y=f"{drawn.many} (count)", only_x=True)
     data = {"left": edges[:-1], "right": edges[1:], "count": counts.astype(np.int32)}
     bars = upper.quad(left="left", right="right", top="count", bottom=0, source=ColumnDataSource(data), line_color=None)
-    tips = [("from", "@left{%.5g}"), ("to", "@right{%.5g}"), ("networks", "@count")]
+    tips = [("from", "@left{%.5g}"), ("to", "@right{%.5g}"), (drawn.many, "@count")]
     _hover(upper, [_painted(bars, fill_color="dot")], tips)
     lower = _plot(260, x_range, _range(0, 1.02), y="share that does better (1)", x=panel.label, only_x=True)
     stairs = staircase(panel, band)
@@ -153,24 +156,24 @@ def distribution_plot(panel: ScorePanel, band: tuple[Array, Array] | None) -> La
     line = _line(lower, "x", "share", source, "accent", width=2)
     tips = [("score", "@x{%.6g}"), ("share that does better", "@share{%.4f}")]
     if band is not None:
-        tips.append(("of all networks", "@low{%.4f} to @high{%.4f}"))
+        tips.append((f"of all {drawn.many}", "@low{%.4f} to @high{%.4f}"))
     _hover(lower, [line], tips, mode="vline")
     return _stack([upper, lower])
 
 
-def learning_plot(sizes: Array, curve: Array, label: str) -> LayoutDOM:
+def learning_plot(sizes: Array, curve: Array, label: str, *, drawn: Noun = NETWORKS) -> LayoutDOM:
     """Mean best score against the number of networks."""
     from bokeh.models import ColumnDataSource
 
     low, high = float(curve.min()), float(curve.max())
     margin = 0.06 * (high - low) or 1.0
     x_range, y_range = _range(sizes[0] * 0.95, sizes[-1] * 1.08, "x", "log"), _range(low - margin, high + margin)
-    labels = {"y": f"mean best {label}", "x": "networks (count)"}
+    labels = {"y": f"mean best {label}", "x": f"{drawn.many} (count)"}
     plot = _plot(260, x_range, y_range, **labels, only_x=True, x_axis_type="log")
     source = ColumnDataSource({"n": sizes, "best": curve})
     _line(plot, "n", "best", source, "accent", width=2)
     dots = plot.scatter("n", "best", source=source, size=5, line_color=None)
-    tips = [("networks", "@n{0}"), ("mean best", "@best{%.6g}")]
+    tips = [(drawn.many, "@n{0}"), ("mean best", "@best{%.6g}")]
     _hover(plot, [_painted(dots, fill_color="accent")], tips, mode="vline")
     return _stack([plot])
 

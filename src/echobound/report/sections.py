@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from echobound.kernels import Status
-from echobound.network import PlantModel, bound_words
+from echobound.network import Committee, PlantModel, bound_words
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel
@@ -170,15 +170,15 @@ def search(run: RunContents) -> Section:
     """The paper's sampling figure."""
     count, blocks = len(run.search), run.plan.blocks
     data = "the validation data" if blocks is None else f"{blocks} blocks of the training data in turn"
-    drawing = _networks(run, "sampling", f"The {count} networks of the search", run.search, testing=False)
-    return Section("search", "The search", {"networks": count, "data": data}, (drawing,))
+    drawing = _networks(run, "sampling", f"The {count} {run.drawn.many} of the search", run.search, testing=False)
+    return Section("search", "The search", {"networks": count, "data": data, "one": run.drawn.one}, (drawing,))
 
 
 def testing(run: RunContents) -> Section | None:
     """The paper's testing figure, and what the fresh networks say."""
     if not len(run.fresh):
         return None
-    caption = f"{len(run.fresh)} fresh networks against the certificate"
+    caption = f"{len(run.fresh)} fresh {run.drawn.many} against the certificate"
     drawing = _networks(run, "testing", caption, run.fresh, testing=True)
     return Section("testing", "Put to the test", {"verification": verification_of(run.folder)}, (drawing,))
 
@@ -196,10 +196,10 @@ def _networks(run: RunContents, name: str, caption: str, rows: Any, *, testing: 
     return Drawing(
         name=name,
         caption=caption,
-        summary=". ".join(said) + "." if said else "All networks diverged.",
-        keys=(("dot", "a network"), ("alert-line", "best or worst of the search"), *violations),
-        plot=partial(plots.networks_plot, panels, rows["scores"], run.plan.scores, rows["order"]),
-        figure=partial(figures.networks_figure, panels),
+        summary=". ".join(said) + "." if said else f"All {run.drawn.many} diverged.",
+        keys=(("dot", f"a {run.drawn.one}"), ("alert-line", "best or worst of the search"), *violations),
+        plot=partial(plots.networks_plot, panels, rows["scores"], run.plan.scores, rows["order"], drawn=run.drawn),
+        figure=partial(figures.networks_figure, panels, drawn=run.drawn),
     )
 
 
@@ -212,11 +212,11 @@ def families(run: RunContents) -> Section | None:
         name="families",
         caption=f"{label.split(' (')[0]} of each family",
         summary="; ".join(f"{one.name}: best {one.best:.6g}, median {one.median:.6g}" for one in seen) + ".",
-        keys=(("accent", "best"), ("measured", "median"), ("dot", "middle half of the networks")),
+        keys=(("accent", "best"), ("measured", "median"), ("dot", f"middle half of the {run.drawn.many}")),
         plot=partial(plots.families_plot, run.families, label),
         figure=partial(figures.families_figure, run.families, label),
     )
-    content = {"families": run.families, "label": label}
+    content = {"families": run.families, "label": label, "drawn": run.drawn}
     return Section("families", "The families", content, (drawing,) if seen else ())
 
 
@@ -225,24 +225,24 @@ def distribution(run: RunContents) -> Section | None:
     [panel, *_] = run.panels(run.search, testing=False)
     if not np.isfinite(panel.scores).any():
         return None
-    beta = run.certificate.beta
-    band = [("band", f"all networks, confidence 1 − {beta:g}")] if run.band is not None else []
+    beta, many = run.certificate.beta, run.drawn.many
+    band = [("band", f"all {many}, confidence 1 − {beta:g}")] if run.band is not None else []
     drawing = Drawing(
         name="distribution",
-        caption=f"Distribution of the {panel.label.split(' (')[0]} of all networks",
-        summary=_spread(panel),
-        keys=(("accent", "networks of the search"), *band),
-        plot=partial(plots.distribution_plot, panel, run.band),
-        figure=partial(figures.distribution_figure, panel, run.band, beta=beta),
+        caption=f"Distribution of the {panel.label.split(' (')[0]} of all {many}",
+        summary=_spread(panel, many),
+        keys=(("accent", f"{many} of the search"), *band),
+        plot=partial(plots.distribution_plot, panel, run.band, drawn=run.drawn),
+        figure=partial(figures.distribution_figure, panel, run.band, beta=beta, drawn=run.drawn),
     )
-    return Section("distribution", "Distribution of scores", {"band": run.band, "beta": beta}, (drawing,))
+    return Section("distribution", "Distribution of scores", {"band": run.band, "beta": beta, "many": many}, (drawing,))
 
 
-def _spread(panel: ScorePanel) -> str:
+def _spread(panel: ScorePanel, many: str) -> str:
     quartiles = np.quantile(panel.scores[np.isfinite(panel.scores)], [0.0, 0.25, 0.5, 0.75, 1.0])
     low, first, median, third, high = (f"{value:.5g}" for value in quartiles)
     note = f" {panel.note}." if panel.note else ""
-    return f"{panel.label}: from {low} to {high}, half of the networks from {first} to {third}, median {median}.{note}"
+    return f"{panel.label}: from {low} to {high}, half of the {many} from {first} to {third}, median {median}.{note}"
 
 
 def learning(run: RunContents) -> Section | None:
@@ -253,11 +253,11 @@ def learning(run: RunContents) -> Section | None:
     label, words = run.label(run.score), [one.words for one in run.certificate.statements if one.kind == "gain"]
     drawing = Drawing(
         name="learning",
-        caption="Mean best score of a search, by its number of networks",
-        summary=f"From {curve[0]:.5g} with {sizes[0]:.0f} to {curve[-1]:.5g} with {sizes[-1]:.0f} networks.",
+        caption=f"Mean best score of a search, by its number of {run.drawn.many}",
+        summary=f"From {curve[0]:.5g} with {sizes[0]:.0f} to {curve[-1]:.5g} with {sizes[-1]:.0f} {run.drawn.many}.",
         keys=(("accent", "mean best score of a search of this size"),),
-        plot=partial(plots.learning_plot, sizes, curve, label),
-        figure=partial(figures.learning_figure, sizes, curve, label),
+        plot=partial(plots.learning_plot, sizes, curve, label, drawn=run.drawn),
+        figure=partial(figures.learning_figure, sizes, curve, label, drawn=run.drawn),
     )
     return Section("learning", "Is it worth training more?", {"words": " ".join(words)}, (drawing,))
 
@@ -265,6 +265,9 @@ def learning(run: RunContents) -> Section | None:
 def model(run: RunContents) -> Section | None:
     """The card of the picked network."""
     network = run.folder.models.get("model")
+    if isinstance(network, Committee) and run.plan.members > 1:
+        which = {"committee": network, "number": run.certificate.winner, "of": run.plan.members}
+        return Section("members", "The picked committee", {**which, "records": run.folder.experiments.roles})
     if not isinstance(network, PlantModel):
         return None
     content = {
@@ -285,6 +288,7 @@ def effort(run: RunContents) -> Section:
     ended = {how: np.flatnonzero(rows["status"] == how) for how in (Status.DIVERGED, Status.HELD)}
     listed = {how: [(int(n), int(rows["order"][n])) for n in found[:LISTED]] for how, found in ended.items()}
     content = {
+        "one": run.drawn.one,
         "networks": len(rows),
         "diverged": len(ended[Status.DIVERGED]),
         "held": len(ended[Status.HELD]),
@@ -308,6 +312,7 @@ def origin(run: RunContents) -> Section:
     content = {
         "plan": run.plan.to_dict(),
         "names": [law.name for law in laws],
+        "many": run.drawn.many,
         "digests": {named.get(part, part): value for part, value in run.certificate.digests.items() if value},
         "provenance": run.certificate.provenance,
         # What was drawn by a law of another kind is not in the folder, and no command can draw it again.

@@ -89,6 +89,7 @@ def search_of(plan: SettledPlan, rows: Rows) -> Search:
         beta=plan.beta,
         horizon=plan.horizon,
         blocks=plan.blocks,
+        members=plan.members,
         # Counted in the rows, since an audit asks about a ledger that lacks some.
         families=tuple((family.name, int((rows["family"] == family.number).sum())) for family in families),
         stop=plan.stop,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from echobound.candidates import Candidates, Networks
+from echobound.candidates import Candidates, Committees, Networks
 from echobound.data.experiments import Experiments
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable
@@ -36,7 +36,8 @@ def candidates_of(plan: SettledPlan, experiments: Experiments, kernel: str | Ker
         if isinstance(law, NetworkLaw):
             if problem is None:
                 problem = Problem(records, plan.folds, law, plan.measures, seed=plan.seed, horizon=plan.horizon)
-            found.append(Networks(code, problem.of_family(family.number, law)))
+            networks = Networks(code, problem.of_family(family.number, law))
+            found.append(networks if plan.members == 1 else Committees(networks, plan.members))
         elif hasattr(law, "candidates"):
             found.append(law.candidates(plan, experiments, family))
         else:

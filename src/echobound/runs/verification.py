@@ -12,7 +12,7 @@ from echobound.runs.folder import RunFolder
 from echobound.scenario import count_violations, verify_counts, verify_divergence
 from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.ordering import Case, goodness
-from echobound.scenario.words import upward
+from echobound.scenario.words import noun, upward
 
 CASES: tuple[Case, ...] = ("best", "worst")
 
@@ -49,8 +49,8 @@ def verification_of(folder: RunFolder) -> VerificationOutcome:
     searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.fresh))
     direction, beta = folder.certificate.direction, as_probability("beta", folder.certificate.beta) / count
     share: Probability = folder.certificate.beta if count == 1 else beta
-    at_will = folder.plan.at_will
-    families = [_FamilyScores(*scores, direction, share, at_will) for scores in zip(searches, tests, strict=True)]
+    what = folder.plan.members, folder.plan.at_will
+    families = [_FamilyScores(*scores, direction, share, *what) for scores in zip(searches, tests, strict=True)]
     best, worst = (
         families[0].outcome(case) if count == 1 else _over_families(folder, families, case) for case in CASES
     )
@@ -65,6 +65,7 @@ class _FamilyScores:
     fresh: Scores
     direction: Any
     beta: Probability
+    members: int
     at_will: bool  # whether the number of networks of the search may depend on their scores
 
     def outcome(self, case: Case) -> CaseOutcome:
@@ -75,13 +76,14 @@ class _FamilyScores:
         strict, ties = count_violations(self.fresh, float(threshold), self.direction, case)
         # If all of the search diverged, every fresh one that diverges is a tie, and pooled they would certify nothing.
         alone = self.at_will or not np.isfinite(threshold)
-        outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, alone=alone)
+        counts = len(self.search), len(self.fresh), strict, ties
+        outcome = verify_counts(*counts, self.beta, alone=alone, members=self.members)
         return self._listed(strict, ties, outcome.p_value, outcome, outcome.statement(case))
 
     def _divergence(self) -> CaseOutcome:
         failures, diverged = (int((~np.isfinite(scores)).sum()) for scores in (self.search, self.fresh))
         counts = len(self.search), failures, len(self.fresh), diverged
-        outcome = verify_divergence(*counts, self.beta, alone=self.at_will)
+        outcome = verify_divergence(*counts, self.beta, alone=self.at_will, members=self.members)
         return self._listed(0, diverged, 1.0, outcome, outcome.statement)
 
     def _listed(self, violations: int, ties: int, p_value: float, outcome: Any, statement: str) -> CaseOutcome:
@@ -102,7 +104,7 @@ def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case)
     A network that violates the certificate violates its own family's best as well. So the largest of the families'
     limits, each with its share of beta, holds for the certificate, whichever family a new network comes from.
     """
-    certificate = folder.certificate
+    certificate, drawn = folder.certificate, noun(folder.plan.members)
     names, each = [family.name for family in folder.plan.families], [family.outcome(case) for family in families]
     fresh = folder.fresh["scores"][:, 0]
     threshold = certificate.threshold if case == "best" else certificate.worst.threshold
@@ -123,9 +125,9 @@ def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case)
         "epsilon_combined": combined,
         "clopper_pearson": max(outcome["clopper_pearson"] for outcome in each),
         "statement": (
-            f"Of {len(fresh)} fresh networks, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
+            f"Of {len(fresh)} fresh {drawn.many}, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
             f" {case}: {own}; the exact theory gives so many, or more, in one of the {len(each)} families a probability"
-            f" of at most {p_value:.3g}. Search and fresh networks together show that a new network from any family"
+            f" of at most {p_value:.3g}. Search and fresh {drawn.many} together show that {drawn.new} from any family"
             f" {new} with probability at most {upward(combined)} at confidence 1 - {certificate.beta:g}."
         ),
         "families": [{"name": name, **outcome} for name, outcome in zip(names, each, strict=True)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,10 +15,20 @@ from echobound.arrays import Scores
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.ordering import Direction
 from echobound.scenario.search import ScoreName, Search
-from echobound.scenario.statements.base import Statement
+from echobound.scenario.statements.base import Members, Statement
 from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.stopping import StoppingRule
-from echobound.typed import Keywords, digest_of, from_json, require_equal, require_names, require_version, to_json
+from echobound.typed import (
+    Keywords,
+    digest_of,
+    from_json,
+    held_in,
+    later,
+    require_equal,
+    require_names,
+    require_version,
+    to_json,
+)
 
 SCHEMA_VERSION = 1
 Chance = Annotated[float, Keywords(exclusiveMinimum=0, exclusiveMaximum=1)]
@@ -120,6 +130,7 @@ class Certificate:
     rule: str = "fixed"
     rank: Annotated[int, Keywords("1: the best network sets the threshold.", const=1)] = 1
     statements: tuple[Statement, ...] = ()
+    members: Members = later(1)
     provenance: Annotated[Mapping[str, Any], Keywords("Host, times, engine, versions: outside identity.")] = field(
         default_factory=dict, compare=False
     )
@@ -164,7 +175,7 @@ class Certificate:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], path: str | Path = "certificate.json") -> Certificate:
         """Inverse of `to_dict`; a field that is missing, unknown or of another type is refused, and a wrong digest."""
-        held = [f.name for f in fields(cls)]
+        held = held_in(cls, content)
         require_names([*held, "schema_version", "digest"], content, path)
         require_version(content, SCHEMA_VERSION, path)
         certificate = from_json(cls, {name: content[name] for name in held}, path)
@@ -209,7 +220,8 @@ class Certificate:
             ScoreName(self.score, self.direction, self.unit),
             *settled.get("scores", ())[1:],  # what a statement holds of the first score lacks its unit
         )
-        search = Search(table=table, beta=self.beta, horizon=self.horizon, blocks=self.blocks, **settled)
+        how: dict[str, Any] = {"horizon": self.horizon, "blocks": self.blocks, "members": self.members}
+        search = Search(table=table, beta=self.beta, **how, **settled)
         for statement in self.statements:
             if statement.of_all_scores and table.shape[1] == 1:
                 continue  # the scores of the first alone cannot tell

@@ -21,7 +21,7 @@ from echobound.scenario.statements.base import Statement
 
 # What `certify` takes besides the scores: the rest of a certificate follows.
 SETTLED = (
-    *("score", "direction", "unit", "horizon", "blocks", "epsilon", "beta", "bound"),
+    *("score", "direction", "unit", "horizon", "blocks", "members", "epsilon", "beta", "bound"),
     *("law", "seed", "digests", "families", "statements"),
 )
 # What `derived` fills in.
@@ -42,6 +42,7 @@ def certify(
     unit: str = "",
     horizon: int | None = None,
     blocks: int | None = None,
+    members: int = 1,
     families: Sequence[Mapping[str, Any]] = (),
     statements: Sequence[Statement] = (),
     provenance: Mapping[str, Any] | None = None,
@@ -58,6 +59,8 @@ def certify(
     blocks
         How many blocks of the training data were scored in turn (a score is their mean, and the model was trained
         again on all of them); None for validation data of their own.
+    members
+        Of how many networks each draw is a committee, if they are: all numbers and words are then about committees.
     epsilon, beta, bound
         What is claimed, and by which bound.
     law, seed, digests
@@ -92,6 +95,7 @@ def certify(
         unit=unit,
         horizon=horizon,
         blocks=blocks,
+        members=members,
         networks=count,
         epsilon=float(epsilon),
         beta=float(beta),
@@ -168,7 +172,7 @@ def _require_of_the_same(draft: Certificate) -> None:
     if len(set(kinds)) < len(kinds) or not set(kinds) <= set(allowed):
         raise InputError(f"statements may be {', '.join(allowed)}, one of each, got {', '.join(kinds)}")
     for statement in draft.statements:
-        for name in ("networks", "beta", "score", "direction", "unit", "horizon", "blocks"):
+        for name in ("networks", "beta", "score", "direction", "unit", "horizon", "blocks", "members"):
             ours, theirs = getattr(draft, name), getattr(statement, name, getattr(draft, name))
             if isinstance(theirs, tuple):  # one number for each family
                 ours = tuple(family.get("networks") for family in draft.families)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, epsilon_exact
 from echobound.scenario.ordering import Case
-from echobound.scenario.words import confidence, upward
+from echobound.scenario.words import confidence, noun, upward
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Verification:
     clopper_pearson: float  # upper limit for the violation probability from the fresh networks alone
     epsilon_combined: float  # from all networks together; ties count as violations, or it would not hold
     alone: bool = False  # whether the search adds nothing, so that `epsilon_combined` is that of the fresh networks
+    members: int = 1  # of how many networks each draw is a committee
 
     @property
     def expected(self) -> float:
@@ -39,10 +41,11 @@ class Verification:
         better, worse = ("beats", "is") if one else ("beat", "are")
         beaten = f"{better} the best" if case == "best" else f"{worse} worse than the worst"
         tied = f", {self.ties} tie with it" if self.ties else ""
-        settled = f"for {self.networks} networks settled beforehand " if self.alone else ""
-        counted = f"The {self.fresh} alone" if self.alone else f"All {self.networks + self.fresh} networks together"
+        many = noun(self.members).many
+        settled = f"for {self.networks} {many} settled beforehand " if self.alone else ""
+        counted = f"The {self.fresh} alone" if self.alone else f"All {self.networks + self.fresh} {many} together"
         return (
-            f"Of {self.fresh} fresh networks, {self.violations} {beaten} of the {self.networks} of the search{tied};"
+            f"Of {self.fresh} fresh {many}, {self.violations} {beaten} of the {self.networks} of the search{tied};"
             f" {settled}the exact theory expects {self.expected:.3g}, and {self.violations} or more have probability"
             f" {self.p_value:.3g}. {counted} certify epsilon = {upward(self.epsilon_combined)} at confidence"
             f" 1 - {confidence(self.beta)}."
@@ -58,6 +61,7 @@ def verify_counts(
     rank: int = 1,
     *,
     alone: bool = False,
+    members: int = 1,
 ) -> Verification:
     """Judge a number of violations among fresh networks.
 
@@ -78,9 +82,13 @@ def verify_counts(
     at_least, more = (_at_least(networks, fresh, count, rank) for count in (violations, violations + 1))
     of_fresh = epsilon_exact(fresh, beta, d=violations + 1) if violations < fresh else 1.0
     together = epsilon_exact(networks + fresh, beta, d=rank + violations + ties)
-    found = {"p_value": float(at_least), "probability": float(at_least - more), "clopper_pearson": of_fresh}
-    combined = of_fresh if alone else together
-    return Verification(networks, rank, beta, fresh, violations, ties, **found, epsilon_combined=combined, alone=alone)
+    found: dict[str, Any] = {
+        "p_value": float(at_least),
+        "probability": float(at_least - more),
+        "clopper_pearson": of_fresh,
+    }
+    found["epsilon_combined"] = of_fresh if alone else together
+    return Verification(networks, rank, beta, fresh, violations, ties, **found, alone=alone, members=members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +107,29 @@ class Divergence:
     clopper_pearson: float
     epsilon_combined: float
     alone: bool = False
+    members: int = 1
 
     @property
     def statement(self) -> str:
         """The outcome in plain words."""
+        drawn = noun(self.members)
         counted = "the fresh ones alone" if self.alone else "together they"
         return (
-            f"Of {self.fresh} fresh networks, {self.diverged} diverged, and so did {self.failures} of the"
-            f" {self.networks} of the search; {counted} show that a new network diverges with probability at most"
+            f"Of {self.fresh} fresh {drawn.many}, {self.diverged} diverged, and so did {self.failures} of the"
+            f" {self.networks} of the search; {counted} show that {drawn.new} diverges with probability at most"
             f" {upward(self.epsilon_combined)} at confidence 1 - {confidence(self.beta)}."
         )
 
 
 def verify_divergence(
-    networks: int, failures: int, fresh: int, diverged: int, beta: Probability = 1e-7, *, alone: bool = False
+    networks: int,
+    failures: int,
+    fresh: int,
+    diverged: int,
+    beta: Probability = 1e-7,
+    *,
+    alone: bool = False,
+    members: int = 1,
 ) -> Divergence:
     """Upper limits (Clopper-Pearson) for the probability of divergence; `alone` as in `verify_counts`.
 
@@ -126,7 +143,8 @@ def verify_divergence(
     of_fresh = epsilon_exact(fresh, beta, d=diverged + 1) if fresh > diverged else 1.0
     counted, failed = networks + fresh, failures + diverged
     together = epsilon_exact(counted, beta, d=failed + 1) if counted > failed else 1.0
-    return Divergence(networks, failures, beta, fresh, diverged, of_fresh, of_fresh if alone else together, alone)
+    limit = of_fresh if alone else together
+    return Divergence(networks, failures, beta, fresh, diverged, of_fresh, limit, alone, members)
 
 
 def _at_least(networks: int, fresh: int, violations: int, rank: int) -> Fraction:

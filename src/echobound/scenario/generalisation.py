@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ from typing import Any
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.bounds import networks_exact
 from echobound.scenario.questions import EpisodeErrors, Questions
+from echobound.scenario.statements.base import Members
 from echobound.scenario.statements.conformal_band import ConformalBand
 from echobound.scenario.statements.episodes import EpisodeStatement
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
-from echobound.scenario.words import confidence, upward
-from echobound.typed import digest_of, from_json, require_equal, require_version, to_json
+from echobound.scenario.words import confidence, noun, upward
+from echobound.typed import digest_of, from_json, later, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
 CALLED = {"model": "picked network", "committee": "committee"}
@@ -50,6 +51,17 @@ NOT_STATED_OF_LATE = (
     "The criterion was named when the test data had been opened already. The statement about it holds only if it had"
     " been settled before that, which nothing here can show.",
 )
+
+
+def called(model: str, members: int = 1) -> str:
+    """What sentences call a model; `members` as in the first certificate.
+
+    Examples
+    --------
+    >>> called("model"), called("model", members=10), called("committee")
+    ('picked network', 'picked committee', 'committee')
+    """
+    return CALLED[model].replace("network", noun(members).one)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +89,7 @@ class Generalisation:
     late: bool = False  # whether the criterion was named only when the data had been opened for the other statements
     earlier: int = 0  # test records of the run that were opened before, where these are others
     horizon: int | None = None  # None for free runs; k for predictions k samples ahead
+    members: Members = later(1)
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
@@ -115,7 +128,7 @@ class Generalisation:
         # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
         least = float(upward(1 / (self.episodes + 1)))
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
-        return [limit, *rates, band]
+        return [replace(one, members=self.members) for one in (limit, *rates, band)]
 
     def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
@@ -147,7 +160,7 @@ class Generalisation:
         """The certificate in plain words: about what, and what is said."""
         said = [("on test data", self.optimism.words)]
         for name, statements in self.statements.items():
-            said += [(CALLED[name], one.claim) for one in statements]
+            said += [(called(name, self.members), one.claim) for one in statements]
         if self.confident > 1:
             hold = f"All {self.confident} limits hold together with confidence 1 - {confidence(self.together)}."
             none = f"The {self.confident} limits do not hold together with any confidence."

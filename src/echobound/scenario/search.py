@@ -44,6 +44,7 @@ class Search:
     stop: StoppingRule | None = None  # what found the number of networks; None where it was settled beforehand
     discarded: int = 0  # how many of the best networks are set aside in a further statement
     joint: bool = False  # whether something is stated about all scores together
+    members: int = 1  # networks that each draw is a committee of
     updates: int | None = None  # how many renewals were planned; None for networks that are new
 
     @property
@@ -65,7 +66,14 @@ class Search:
     def scoring(self) -> Scoring:
         """What was scored, as keywords of a statement."""
         one = self.scores[0]
-        return Scoring(score=one.name, direction=one.direction, unit=one.unit, horizon=self.horizon, blocks=self.blocks)
+        return Scoring(
+            score=one.name,
+            direction=one.direction,
+            unit=one.unit,
+            horizon=self.horizon,
+            blocks=self.blocks,
+            members=self.members,
+        )
 
     @property
     def parts(self) -> list[NDArray[np.int64]]:

@@ -6,46 +6,51 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import data_words, outcome_words, upward
+from echobound.scenario.words import data_words, noun, outcome_words, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
 
 FEW = 5  # families that are named in a sentence
 NOT_STATED = (
-    "It is about new networks drawn and trained in the same way and scored on these data, not about new data:"
+    "It is about new {many} drawn and trained in the same way and scored on these data, not about new data:"
     " how well the model does on other data must be tested on other data.",
-    "It does not say that a network as good as the best is rare: a new network may tie with it.",
+    "It does not say that a {one} as good as the best is rare: a new {one} may tie with it.",
     "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
     "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
-    "Networks that diverged are among those it counts: none was dropped or drawn again.",
+    "{Many} that diverged are among those it counts: none was dropped or drawn again.",
 )
 NOT_STATED_OF_BLOCKS = (
-    "The score of a draw is its mean over {blocks} blocks of the training data, each simulated after training on the"
-    " others. The model is the picked draw trained again on all of them: this refitted model itself was never scored on"
-    " held-out data.",
+    "The score of a {draw} is its mean over {blocks} blocks of the training data, each simulated after training on the"
+    " others. The model is the picked {draw} trained again on all of them: this refitted model itself was never scored"
+    " on held-out data.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
-    "The rule lets the number of networks depend on the scores. It covers {ends}. It does not cover what is expected"
-    " when the number is settled beforehand: how many fresh networks violate the certificate, and how likely more"
-    " networks are to find a better one.",
+    "The rule lets the number of {many} depend on the scores. It covers {ends}. It does not cover what is expected"
+    " when the number is settled beforehand: how many fresh {many} violate the certificate, and how likely more"
+    " {many} are to find a better one.",
 )
 NOT_STATED_OF_FAMILIES = (
     "It covers the best of all families. The statement on families covers each family's own best.",
-    "Networks are numbered family after family; the list of families was settled beforehand.",
+    "{Many} are numbered family after family; the list of families was settled beforehand.",
 )
 NOT_STATED_OF_COMMITTEES = (
     "It covers single networks: the committee of the best is another model, and nothing is certified about it.",
+)
+NOT_STATED_OF_MEMBERS = (
+    "It covers whole committees: each is made of {members} draws of its own, the better half of which ({kept}) it"
+    " keeps, and its output is the median of theirs. Nothing is certified about a single member.",
 )
 
 
 def statement_of(draft: Certificate) -> str:
     """What is promised about the best."""
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_any_family(draft)}drawn and trained in the same way"
+    drawn = noun(draft.members)
+    start = f"With confidence 1 - {draft.beta:g}, {drawn.drawn(_any_family(draft))}"
     if draft.winner is None:
         return (
-            f"All {draft.networks} networks diverged. {start} gives a finite score {data_words(draft)} with"
+            f"All {draft.networks} {drawn.many} diverged. {start} gives a finite score {data_words(draft)} with"
             f" probability at most {upward(draft.epsilon)}."
         )
     return (
@@ -60,30 +65,36 @@ def _any_family(draft: Certificate) -> str:
         return ""
     names = [str(family.get("name")) for family in draft.families]
     listed = f" ({', '.join(names)})" if len(names) <= FEW else ""
-    return f"from any of the {len(names)} families{listed} "
+    return f"from any of the {len(names)} families{listed}"
 
 
 def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     """What is not promised."""
     of_blocks = () if draft.blocks is None else NOT_STATED_OF_BLOCKS
     of_committees = NOT_STATED_OF_COMMITTEES if draft.digests.get("committee") else ()
+    of_members = NOT_STATED_OF_MEMBERS if draft.members > 1 else ()
     rule = draft.stopping_rule
     of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
-    sentences = (*of_blocks, *of_committees, *NOT_STATED, *of_families, *of_stopping)
-    settled = "number of networks" if rule is None else "stopping rule"
+    sentences = (*of_blocks, *of_committees, *of_members, *NOT_STATED, *of_families, *of_stopping)
+    drawn = noun(draft.members)
+    settled = f"number of {drawn.many}" if rule is None else "stopping rule"
     ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
-    return tuple(sentence.format(blocks=draft.blocks, settled=settled, ends=ends) for sentence in sentences)
+    words = {"one": drawn.one, "many": drawn.many, "Many": drawn.many.capitalize(), "settled": settled, "ends": ends}
+    words |= {"draw": "draw" if draft.members == 1 else drawn.one, "blocks": str(draft.blocks)}
+    words |= {"members": str(draft.members), "kept": str(-(-draft.members // 2))}
+    return tuple(sentence.format(**words) for sentence in sentences)
 
 
 def worst_of(draft: Certificate) -> WorstCase:
     """What is promised about the worst, filled in."""
-    start = f"With confidence 1 - {draft.beta:g}, a new network {_any_family(draft)}".rstrip()
+    drawn = noun(draft.members)
+    start = f"With confidence 1 - {draft.beta:g}, {drawn.new} {_any_family(draft)}".rstrip()
     rule, bound = draft.stopping_rule, None
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
         # No limit for a count of failures is known that holds at all n together, so none is claimed.
         said = (
-            f"{draft.failures} of {draft.networks} networks diverged, and nothing is worse than that: the rule"
+            f"{draft.failures} of {draft.networks} {drawn.many} diverged, and nothing is worse than that: the rule"
             f" {rule.kind!r} promises nothing at this end."
         )
     elif draft.worst.diverged:

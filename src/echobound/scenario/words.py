@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
-from echobound.scenario.bounds import Probability
+from echobound.scenario.bounds import Probability, as_count
 from echobound.scenario.ordering import Direction
 
 if TYPE_CHECKING:
@@ -14,6 +15,43 @@ if TYPE_CHECKING:
     from echobound.scenario.statements.base import ScoreStatement
 
     Scored: TypeAlias = Certificate | ScoreStatement  # what says what was scored
+
+
+@dataclass(frozen=True)
+class Noun:
+    """What was drawn, as sentences call it: networks, or committees of so many; see `noun`."""
+
+    one: str
+    many: str
+    new: str
+
+    def drawn(self, of: str = "", how: str = "drawn and trained in the same way") -> str:
+        """As in "a new network drawn and trained in the same way"; `of` says from what.
+
+        Examples
+        --------
+        >>> noun(1).drawn(), noun(10).drawn("of any family")
+        ('a new network drawn and trained in the same way',
+         'a new committee of 10 networks of any family, drawn and trained in the same way,')
+        """
+        who = f"{self.new} {of}".rstrip()
+        return f"{who} {how}" if self.one == "network" else f"{who}, {how},"
+
+
+NETWORKS = Noun("network", "networks", "a new network")
+
+
+def noun(members: int) -> Noun:
+    """What is drawn, by the number of members: 1 for single networks.
+
+    Examples
+    --------
+    >>> noun(1).many, noun(10).new
+    ('networks', 'a new committee of 10 networks')
+    """
+    if as_count("members", members) == 1:
+        return NETWORKS
+    return Noun("committee", "committees", f"a new committee of {members} networks")
 
 
 def upward(value: float, digits: int = 6) -> str:

@@ -11,13 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypedDict, get_type_hints
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_probability
 from echobound.scenario.ordering import Direction, goodness
-from echobound.scenario.words import confidence
-from echobound.typed import from_json, object_schema, refuse, require_equal, require_names, shortened, to_json
+from echobound.scenario.words import Noun, confidence, noun
+from echobound.typed import (
+    Keywords,
+    from_json,
+    held_in,
+    later,
+    object_schema,
+    refuse,
+    require_equal,
+    require_names,
+    shortened,
+    to_json,
+    written,
+)
 
 if TYPE_CHECKING:
     from echobound.scenario.search import Search
@@ -31,14 +43,26 @@ class Scoring(TypedDict, total=False):
     unit: str
     horizon: int | None
     blocks: int | None
+    members: int
+
+
+Members = Annotated[
+    int,
+    Keywords(
+        "What was drawn: committees of so many networks each, and all numbers of networks count committees. Left out"
+        " where single networks were drawn.",
+        minimum=2,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """Base of all statements. Each has a method `of`, which makes it from data.
 
-    A subclass names its `kind`, which registers it; its `title`, a short label; and which of its properties are stored
-    (`derived`). A statement about the scores of a search also has `of_search`, `claims` and `settled`.
+    A subclass names its `kind`, which registers it; its `title`, a short label in which ``{many}`` stands for what was
+    drawn; and which of its properties are stored (`derived`). A statement about the scores of a search also has
+    `of_search`, `claims` and `settled`.
 
     Examples
     --------
@@ -54,6 +78,8 @@ class Statement:
     of_all_scores: ClassVar[bool] = False  # whether it is about all scores of a search, not the selecting one alone
     kinds: ClassVar[dict[str, type[Statement]]] = {}
 
+    members: Members = later(1)
+
     def __init_subclass__(cls) -> None:
         if cls.kind:
             Statement.kinds[cls.kind] = cls
@@ -62,6 +88,11 @@ class Statement:
     def words(self) -> str:
         """The statement in plain words."""
         raise NotImplementedError
+
+    @property
+    def drawn(self) -> Noun:
+        """What was drawn, as the words call it."""
+        return noun(self.members)
 
     @classmethod
     def of_search(cls, search: Search) -> Self | None:
@@ -82,7 +113,7 @@ class Statement:
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as JSON: its kind, what it holds, what follows, and the words."""
-        names = [*(f.name for f in fields(self)), *self.derived, "words"]
+        names = [*written(self), *self.derived, "words"]
         return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name in names}}
 
     to_json = to_dict  # as it is nested in other JSON
@@ -99,7 +130,7 @@ class Statement:
         own = Statement.kinds.get(found) if isinstance(found, str) else None
         if own is None or not issubclass(own, cls):
             refuse(path, "kind", f"{shortened(repr(found))} is not a statement that can stand here")
-        held = [f.name for f in fields(own)]
+        held = held_in(own, content)
         require_names([*held, *own.derived, "kind", "words"], content, path, own.kind)
         try:
             statement = from_json(own, {name: content[name] for name in held}, path, own.kind if path else "")
@@ -120,7 +151,9 @@ class Statement:
             found = getattr(cls, name)
             getter = found.func if isinstance(found, cached_property) else found.fget
             inside[name] = get_type_hints(getter, include_extras=True)["return"]
-        content = object_schema({"kind": str, **inside, "words": str})
+        content = object_schema(
+            {"kind": str, **inside, "words": str}, ["kind", *held_in(cls, ()), *cls.derived, "words"]
+        )
         content["properties"]["kind"] = {"const": cls.kind}
         content["properties"]["words"] = {"type": "string", "minLength": 1}
         return content

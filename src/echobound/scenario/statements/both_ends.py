@@ -79,11 +79,11 @@ class BothEnds(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         if self.best is None or self.worst is None:
-            one_did = "A network of the search diverged, and nothing is worse"
-            diverged = one_did if self.best is not None else f"All {self.networks} networks diverged"
+            one_did = f"A {self.drawn.one} of the search diverged, and nothing is worse"
+            diverged = one_did if self.best is not None else f"All {self.networks} {self.drawn.many} diverged"
             return f"{diverged}: there is no range of scores to state."
         return (
-            f"{self.start}, both hold together: a new network drawn and trained in the same way"
+            f"{self.start}, both hold together: {self.drawn.drawn()}"
             f" {outcome_words(self, self.best)} with probability at most {upward(self.epsilon)}, and"
             f" {threshold_words(self, self.worst, best=False)}, or diverges, with probability at most"
             f" {upward(self.epsilon)}. With the same confidence it falls outside this range, at either end, with"

@@ -58,7 +58,7 @@ class DistributionBand(ScoreStatement):
         """The statement in plain words."""
         best, median = (upward(self.upper[k]) for k in (0, (self.networks + 1) // 2 - 1))
         return (
-            f"{self.start}, for every rank together: a new network drawn and trained in the same way is better than the"
+            f"{self.start}, for every rank together: {self.drawn.drawn()} is better than the"
             f" best of {self.networks} with probability at most {best}, better than the median of {self.networks} with"
             f" probability at most {median}, and so on for all {self.networks} ranks, each with a lower limit as well."
         )

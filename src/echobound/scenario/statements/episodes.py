@@ -73,7 +73,9 @@ class EpisodeStatement(Statement):
     def assumption(self) -> str:
         """How the words end."""
         if self.mixing is None:
-            return "The episodes must be independent of each other and of everything the network was chosen by."
+            return (
+                f"The episodes must be independent of each other and of everything the {self.drawn.one} was chosen by."
+            )
         return (
             "The episodes are blocks of one record. This holds under the assumption, which is not tested, that the"
             f" record is stationary and that its mixing coefficient over the gaps is at most {self.mixing:g}."

@@ -90,10 +90,10 @@ class Families(ScoreStatement):
     @property
     def words(self) -> str:
         """The statement in plain words."""
-        count = len(self.names)
+        count, many, new = len(self.names), self.drawn.many, self.drawn.new
         if self.best is None:
             return (
-                f"All networks of {count} families diverged. {self.start}, a new network of any family gives a"
+                f"All {many} of {count} families diverged. {self.start}, {new} of any family gives a"
                 f" finite score with probability at most {upward(self.epsilon)}."
             )
         unit = f" {self.unit}" if self.unit else ""
@@ -106,11 +106,11 @@ class Families(ScoreStatement):
         else:
             own = "; ".join(f"{name} {upward(value)}" for name, value in zip(self.names, self.epsilons, strict=True))
         return (
-            f"The best of all is in family {self.names[self.best]!r}. {self.start}, a new network from any of the"
-            f" {count} families beats it with probability at most {upward(self.epsilon)}. {self.start}, a new network"
+            f"The best of all is in family {self.names[self.best]!r}. {self.start}, {new} from any of the"
+            f" {count} families beats it with probability at most {upward(self.epsilon)}. {self.start}, {new}"
             f" whose family is drawn with the shares of the search beats it with probability at most"
             f" {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count} together,"
-            f" a new network of a family beats that family's own best with probability at most {own}."
+            f" {new} of a family beats that family's own best with probability at most {own}."
         )
 
     @classmethod

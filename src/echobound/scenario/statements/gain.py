@@ -107,7 +107,7 @@ class Gain(Statement):
     """Whether more networks would be worth their time: an estimate."""
 
     kind = "gain"
-    title = "more networks"
+    title = "more {many}"
     derived = ("further", "probability")
 
     networks: int
@@ -152,11 +152,11 @@ class Gain(Statement):
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
         if self.tail is None:
             alike = "the scores are too few or too alike to say how much better"
-            return f"{times} as many networks would {chance}; {alike}{seen}."
+            return f"{times} as many {self.drawn.many} would {chance}; {alike}{seen}."
         gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} as many networks would probably gain about {gained} {point}{points}{seen}; this is an"
+            f"{times} as many {self.drawn.many} would probably gain about {gained} {point}{points}{seen}; this is an"
             f" order-of-magnitude estimate. They would {chance}. Part of such a gain is luck on"
             f" {'these validation data' if self.blocks is None else 'these blocks'}."
         )

@@ -51,7 +51,9 @@ class JointScores(Statement):
         if search.table.shape[1] != len(search.scores):
             raise InputError(f"{len(search.scores)} scores need as many columns, got {search.table.shape[1]}")
         named = {score.name: column for score, column in zip(search.scores, search.table.T, strict=True)}
-        return cls.of(named, beta=search.beta, directions=[score.direction for score in search.scores])
+        return cls.of(
+            named, beta=search.beta, directions=[score.direction for score in search.scores], members=search.members
+        )
 
     @classmethod
     def claims(cls, search: Search) -> list[int]:
@@ -82,15 +84,17 @@ class JointScores(Statement):
             f"{score_title(name)} {'any' if value is None else outward(value, way)}"
             for name, value, way in zip(self.names, self.thresholds, self.directions, strict=True)
         )
-        start = f"With confidence 1 - {confidence(self.beta)}, a new network drawn and trained in the same way"
+        start = f"With confidence 1 - {confidence(self.beta)}, {self.drawn.drawn()}"
         return (
-            f"The best of {self.networks} networks in each score: {limits}. {start} beats one or more of them with"
-            f" probability at most {upward(self.epsilon_joint)}. {start} beats each of them with probability at most"
-            f" {upward(self.epsilon_separate)}, all {len(self.names)} statements together."
+            f"The best of {self.networks} {self.drawn.many} in each score: {limits}. {start} beats one or more of them"
+            f" with probability at most {upward(self.epsilon_joint)}. {start} beats each of them with probability at"
+            f" most {upward(self.epsilon_separate)}, all {len(self.names)} statements together."
         )
 
     @classmethod
-    def of(cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Direction]) -> JointScores:
+    def of(
+        cls, scores: Mapping[str, ArrayLike], *, beta: float, directions: Sequence[Direction], members: int = 1
+    ) -> JointScores:
         """State it from the values of each score, by name, for the same networks in the same order.
 
         Examples
@@ -107,4 +111,5 @@ class JointScores(Statement):
             raise InputError(f"every score must be of the same networks, got {sorted(counts)} of them")
         names, ways, n = tuple(scores), tuple(directions), counts.pop()
         winners, thresholds = tuple(winner for winner, _ in bests), tuple(threshold for _, threshold in bests)
-        return cls(beta=beta, networks=n, names=names, directions=ways, thresholds=thresholds, winners=winners)
+        seen: dict[str, Any] = {"thresholds": thresholds, "winners": winners}
+        return cls(beta=beta, networks=n, names=names, directions=ways, members=members, **seen)

@@ -43,17 +43,25 @@ class Optimism(Statement):
         """The difference in plain words."""
         unit = f" {self.unit}" if self.unit else ""
         if self.difference is None:
-            return "The picked network diverged on validation or test data."
+            return f"The picked {self.drawn.one} diverged on validation or test data."
         sense = "worse" if self.difference > 0 else "better"
         outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
         return (
-            f"The picked network scores {self.validation:.6g}{unit} on the validation data it was picked by and"
-            f" {self.test:.6g}{unit} on test data: {outcome}. The certificate is about the former."
+            f"The picked {self.drawn.one} scores {self.validation:.6g}{unit} on the validation data it was picked by"
+            f" and {self.test:.6g}{unit} on test data: {outcome}. The certificate is about the former."
         )
 
     @classmethod
     def of(
-        cls, validation: float, test: float, *, score: str = "score", direction: Direction = "max", unit: str = ""
+        cls,
+        validation: float,
+        test: float,
+        *,
+        score: str = "score",
+        direction: Direction = "max",
+        unit: str = "",
+        members: int = 1,
     ) -> Optimism:
         """State it from both scores; what is not finite has diverged."""
-        return cls(score=score, direction=direction, unit=unit, validation=finite(validation), test=finite(test))
+        found = {"validation": finite(validation), "test": finite(test)}
+        return cls(score=score, direction=direction, unit=unit, members=members, **found)

@@ -69,8 +69,8 @@ class QuantileInterval(ScoreStatement):
         limits += [f"at most {upward(self.upper)}{unit}"] if self.upper is not None else []
         name = "median" if self.level == 0.5 else f"{100 * self.level:g} % quantile"
         return (
-            f"{self.start}, the {name} of the score over all networks that could be drawn is"
-            f" {' and '.join(limits) or 'anything'}: {self.networks} networks say no more."
+            f"{self.start}, the {name} of the score over all {self.drawn.many} that could be drawn is"
+            f" {' and '.join(limits) or 'anything'}: {self.networks} {self.drawn.many} say no more."
         )
 
     @classmethod

@@ -55,7 +55,7 @@ class RankBand(ScoreStatement):
             elif best:
                 said.append(f"any finite score at most {epsilon} (rank {k})")
         return (
-            f"{self.start}, the probability that a new network drawn and trained in the same way scores"
+            f"{self.start}, the probability that {self.drawn.drawn()} scores"
             f" {score_words(self)} beyond the k-th {self.case} of {self.networks} is limited for k = 1 to"
             f" {len(self.thresholds)} together, so that k may be chosen after a look:"
             f" {'; '.join(said) or 'nothing is worse than divergence'}."
@@ -68,7 +68,7 @@ class RankBand(ScoreStatement):
         threshold = self.thresholds[rank - 1]
         what = outcome_words(self, threshold, best=self.case == "best")
         return (
-            f"{self.start}, a new network drawn and trained in the same way {what} {data_words(self)} with"
+            f"{self.start}, {self.drawn.drawn()} {what} {data_words(self)} with"
             f" probability at most {upward(self.epsilons[rank - 1])}. The threshold is that of rank {rank} of"
             f" {self.networks}, and may be chosen after a look: the limits of the {len(self.thresholds)}"
             f" {self.case} hold together."

@@ -19,6 +19,7 @@ from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.removal import Removal
 from echobound.scenario.statements.renewal import Renewal
 from echobound.scenario.statements.stopped import Stopped
+from echobound.scenario.words import noun
 
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
@@ -59,12 +60,12 @@ def claims_of(search: Search) -> list[int]:
     return sorted({*best, worst, *(position for kind in OF_SEARCH for position in kind.claims(search))})
 
 
-def title_of(kind: str) -> str:
-    """The short label of a kind of statement.
+def title_of(kind: str, members: int = 1) -> str:
+    """The short label of a kind of statement; `members` as in the certificate.
 
     Examples
     --------
-    >>> title_of("removal")
-    'set aside'
+    >>> title_of("removal"), title_of("gain"), title_of("gain", members=10)
+    ('set aside', 'more networks', 'more committees')
     """
-    return Statement.kinds[kind].title
+    return Statement.kinds[kind].title.format(many=noun(members).many)

@@ -72,9 +72,11 @@ class Removal(ScoreStatement):
         limit = f"{data_words(self)} with probability at most {upward(self.epsilon)}."
         # Nothing is worse than divergence, so at that end a diverged threshold limits nothing.
         if self.threshold is None and not best:
-            said = "The threshold is a diverged network, and nothing is worse: nothing is promised at this end."
+            said = (
+                f"The threshold is a diverged {self.drawn.one}, and nothing is worse: nothing is promised at this end."
+            )
         else:
-            new = f"{self.start}, a new network drawn and trained in the same way"
+            new = f"{self.start}, {self.drawn.drawn()}"
             diverges = "" if best else ", or diverges,"
             said = f"{new} {outcome_words(self, self.threshold, best=best)}{diverges} {limit}"
         return f"{said} The threshold is the {self.case} of {self.networks}{aside}."

@@ -84,11 +84,13 @@ class Renewal(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         what = outcome_words(self, self.threshold)
+        new = self.drawn.drawn(how="drawn in the same way and trained on the new data")
         jointly = "" if self.updates == 1 else f", in all {self.updates} planned renewals together"
         return (
-            f"{self.start}{jointly}, a new network drawn in the same way and trained on the new data {what} on the new"
+            f"{self.start}{jointly}, {new} {what} on the new"
             f" validation data with probability at most {upward(self.epsilon)}. This holds because none of the"
-            f" {self.networks} networks was dropped and the new data do not depend on the network in use."
+            f" {self.networks} {self.drawn.many} was dropped and the new data do not depend on the {self.drawn.one} in"
+            " use."
         )
 
     @classmethod

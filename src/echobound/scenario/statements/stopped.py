@@ -56,8 +56,8 @@ class Stopped(ScoreStatement):
     def words(self) -> str:
         """The statement in plain words."""
         return (
-            f"Stopped at {self.networks} networks by the rule {self.rule.kind!r}, named before the first draw."
-            f" {self.start}, a new network drawn and trained in the same way {outcome_words(self, self.threshold)}"
+            f"Stopped at {self.networks} {self.drawn.many} by the rule {self.rule.kind!r}, named before the first draw."
+            f" {self.start}, {self.drawn.drawn()} {outcome_words(self, self.threshold)}"
             f" {data_words(self)} with probability at most {upward(self.epsilon)}."
         )
 

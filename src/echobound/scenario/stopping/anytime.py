@@ -53,5 +53,5 @@ class Anytime(StoppingRule):
     def words(self) -> str:
         """What the rule promises."""
         first, *later = (self.limit_at(n * self.first) for n in (1, 10, 100))
-        limits = f"{first} networks, {', '.join(later)}, and so on without end"
-        return self.promise(f" at {self.first} networks or later", limits)
+        limits = f"{first} {self.drawn.many}, {', '.join(later)}, and so on without end"
+        return self.promise(f" at {self.first} {self.drawn.many} or later", limits)

@@ -38,7 +38,7 @@ class StoppingRule(Statement):
         fewest, most = cls.takes
         if not fewest <= len(numbers) <= most:
             return None
-        names = [f.name for f in fields(cls) if f.name != "beta"]
+        names = [f.name for f in fields(cls) if f.name not in ("beta", "members")]
         return cls(beta=beta, **dict(zip(names, numbers, strict=False)))
 
     @property
@@ -79,7 +79,7 @@ class StoppingRule(Statement):
     def promise(self, when: str, limits: str, best: str = "best") -> str:
         """The words of a rule under which one stops at will."""
         return (
-            f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop{when}, a new network beats the"
+            f"With confidence 1 - {confidence(self.beta)}, whatever makes you stop{when}, {self.drawn.new} beats the"
             f" {best} so far with probability at most epsilon = {limits}."
         )
 

@@ -56,5 +56,5 @@ class Between(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        limits = f"{self.limit_at(self.first)} networks and {self.limit_at(self.last)}"
-        return self.promise(f" between {self.first} and {self.last} networks", limits)
+        limits = f"{self.limit_at(self.first)} {self.drawn.many} and {self.limit_at(self.last)}"
+        return self.promise(f" between {self.first} and {self.last} {self.drawn.many}", limits)

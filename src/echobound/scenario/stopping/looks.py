@@ -64,6 +64,6 @@ class Looks(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        when = f" at one of the looks at {', '.join(map(str, self.looks))} networks"
+        when = f" at one of the looks at {', '.join(map(str, self.looks))} {self.drawn.many}"
         best = "best" if self.rank == 1 else f"{self.rank}-th best"
         return self.promise(when, ", ".join(map(self.limit_at, self.looks)), best)

@@ -33,4 +33,4 @@ class Mixture(StoppingRule):
     def words(self) -> str:
         """What the rule promises."""
         limits = ", ".join(map(self.limit_at, (100, 1000, 10_000)))
-        return self.promise("", f"{limits} networks, and so on without end")
+        return self.promise("", f"{limits} {self.drawn.many}, and so on without end")

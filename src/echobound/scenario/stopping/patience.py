@@ -101,10 +101,11 @@ class Patience(StoppingRule):
     @property
     def words(self) -> str:
         """What the rule promises."""
-        least, soonest = f", and at least {self.least} networks were drawn" if self.least > 1 else "", self.soonest
+        many, soonest = self.drawn.many, self.soonest
+        least = f", and at least {self.least} {many} were drawn" if self.least > 1 else ""
         return (
-            f"Stop when the last {self.draws} networks brought no improvement{least}: after {self.mean:.0f} networks on"
-            f" average, {soonest} at the soonest. Whatever number n it stops at, the n networks certify what n settled"
+            f"Stop when the last {self.draws} {many} brought no improvement{least}: after {self.mean:.0f} {many} on"
+            f" average, {soonest} at the soonest. Whatever number n it stops at, the n {many} certify what n settled"
             f" beforehand would, at confidence 1 - {confidence(self.beta)}: epsilon ="
             f" {upward(self.epsilon(soonest))} with {soonest}, {upward(self.epsilon(round(self.mean)))} with"
             f" {self.mean:.0f}. The rule looks at ranks alone; to stop at a target score, or when the last improvement"
