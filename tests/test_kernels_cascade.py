@@ -7,6 +7,7 @@ from kernel_agreement import agreement
 from echobound.data import Record
 from echobound.kernels import blocks_in_turn, get_kernel, hold_out
 from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.training import train_network
 from echobound.network import CascadeLaw, MixedLaw, VariableProjection, paper
 from echobound.network.cascade import Cascade, energy_factors
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
@@ -64,8 +65,6 @@ def test_rows_do_not_depend_on_batches_and_long_records_are_cut():
 
 def test_what_is_scored_is_the_refitted_cascade_too():
     problem = blocks_in_turn(mimo(400, 2), 4, law=SHORT, scores=[get_score("rmse")], washout=20)
-    from echobound.kernels.training import train_network
-
     model, outputs = train_network(get_kernel("cpu"), problem, 1)
     assert model.origin["index"] == 1
     assert len(outputs) == 4

@@ -20,6 +20,7 @@ from echobound.network import (
     MixedLaw,
     VariableProjection,
     load_model,
+    model_from_content,
     network_law_from_dict,
     paper,
 )
@@ -121,13 +122,8 @@ def test_slopes_of_sections_are_derivatives():
     for parameter in range(2):
         step = free.astype(complex)
         step[:, parameter] += 1e-30j
-        moved, _ = stable_sections_complex(step)
+        moved, _ = stable_sections(step)
         assert np.allclose(moved.imag / 1e-30, slopes[:, :, parameter], atol=1e-12)
-
-
-def stable_sections_complex(free):
-    p, q = np.tanh(free).T
-    return np.stack([RADIUS * (1 + q) * p, RADIUS**2 * q], axis=1), None
 
 
 def test_sections_have_the_poles_that_they_are_made_of():
@@ -177,13 +173,7 @@ def test_a_file_with_an_array_of_another_shape_is_refused(name, trained, tmp_pat
     with pytest.raises(DamagedFile, match="array"):
         CascadeModel.from_content(header, {**arrays, name: arrays[name][..., :-1]}, tmp_path)
     with pytest.raises(DamagedFile, match="structure 'other'"):
-        load_model_from({**header, "structure": "other"}, arrays, tmp_path)
-
-
-def load_model_from(header, arrays, path):
-    from echobound.network import model_from_content
-
-    return model_from_content(header, arrays, path)
+        model_from_content({**header, "structure": "other"}, arrays, tmp_path)
 
 
 def test_a_cascade_cannot_be_adapted(trained):
