@@ -103,6 +103,10 @@ class EchoStateRegressor(FreeRunRegressor):
     @classmethod
     def of(cls, model: EchoStateNetwork, flat: bool | None = None, **options: Any) -> EchoStateRegressor:
         """Wrap a network as a fitted estimator, with the parameters that make `fit` draw the same network."""
+        if not isinstance(model, EchoStateNetwork):
+            raise InputError(
+                f"an EchoStateRegressor wraps an echo state network, got a {type(model).__name__}: simulate it as it is"
+            )
         origin = model.origin
         try:
             options = {
