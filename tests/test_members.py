@@ -71,7 +71,8 @@ def test_the_best_committee_is_picked_and_certified(original, records):
     assert certificate.winner == int(scores.argmax())
     assert certificate.threshold == scores.max() == result.scores["validation"]["fit"]
     assert isinstance(result.model, Committee)
-    assert (len(result.model.members), result.committee, result.committee_scores) == (2, None, None)
+    assert len(result.model.members) == 2
+    assert (result.delivered, result.committee, result.network) == ("committee", result.model, None)
     first = 3 * certificate.winner
     assert {member.origin["index"] for member in result.model.members} <= set(range(first, first + 3))
     # The certificate speaks of the model that is delivered.
@@ -294,7 +295,7 @@ def test_members_are_counted(members):
 
 
 def test_a_committee_cannot_be_adapted(original, records):
-    with pytest.raises(InputError, match="one network can be adapted, got a Committee"):
+    with pytest.raises(InputError, match="of one echo state network, but this model is a Committee"):
         Adaptation(original[1].model, records[0])
 
 

@@ -133,7 +133,7 @@ def best_of(search: Any) -> Any:
 
 def _require_reservoirs(plan: Plan) -> None:
     """Refuse laws whose networks have no parameters by which an `EchoStateRegressor` could draw them."""
-    given = [plan.law] if isinstance(plan.law, str | NetworkLaw) else list(plan.law or ["mixed"])
+    given = list(plan.law) if isinstance(plan.law, list | tuple) else [plan.law or "mixed"]
     for law in [get_law(one) if isinstance(one, str) else one for one in given]:
         if isinstance(law, NetworkLaw) and not (
             isinstance(law, ReservoirLaw) and isinstance(law.training, LeastSquares)

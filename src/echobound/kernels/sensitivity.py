@@ -16,7 +16,8 @@ import numpy as np
 from numpy.random import Generator
 
 from echobound.arrays import Array
-from echobound.kernels.base import Kernel, TrialKernel
+from echobound.kernels.base import Kernel, Trial, TrialKernel
+from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Problem
 from echobound.kernels.reference import plain_tools
 from echobound.kernels.training import train_network
@@ -125,6 +126,11 @@ class RoundedKernel(TrialKernel):
         # The GPU kernel has no tools for single draws; those in plain NumPy are right, if slow.
         self.kernel = kernel if isinstance(kernel, TrialKernel) else None
         self.number, self.signs = number, np.random.default_rng(number)  # seeded, so that an audit can be repeated
+
+    def trial(self, problem: Problem, index: int) -> Trial:
+        """As the kernel does it, on one thread: several would sum in another order, and wait for each other."""
+        with one_blas_thread():
+            return super().trial(problem, index)
 
     def tools(self, draw: Any) -> Tools:
         """Those of the kernel."""

@@ -205,7 +205,7 @@ def stable_sections(free: Matrix) -> tuple[Matrix, Array]:
     """
     p, q = np.tanh(free).T
     sections = np.stack([RADIUS * (1 + q) * p, RADIUS**2 * q], axis=1)
-    slopes = np.zeros((len(free), 2, 2))
+    slopes = np.zeros((len(free), 2, 2), dtype=free.dtype)
     slopes[:, 0, 0] = RADIUS * (1 + q) * (1 - p * p)
     slopes[:, 0, 1] = RADIUS * p * (1 - q * q)
     slopes[:, 1, 1] = RADIUS**2 * (1 - q * q)

@@ -143,8 +143,9 @@ class CascadeLaw(NetworkLaw):
 
     def most_columns(self, inputs: int, outputs: int) -> int:
         """Largest number of readout columns that a draw can have."""
+        # The upper end of a distribution is not drawn: 10.5 is rounded down.
         units, sections = (
-            math.floor(max(float(v) for v in extremes(value)) + 0.5) for value in (self.units, self.sections)
+            math.ceil(max(float(v) for v in extremes(value)) - 0.5) for value in (self.units, self.sections)
         )
         return (units + inputs) * (2 * sections + 3) + 1
 

@@ -36,7 +36,7 @@ class WienerHammersteinPlant:
     --------
     >>> plant = WienerHammersteinPlant()
     >>> plant.saturation([-2.0, 0.0, 4.0]).round(3).tolist()
-    [-2.0, -0.012, 1.05]
+    [-2.0, -0.004, 1.04]
     >>> plant.response(np.zeros(3)).shape
     (3,)
     """

@@ -33,7 +33,7 @@ class CascadeTools:
     >>> cascade = Cascade(sections, factors, np.array([[1.0, 0.0, 0.5]]), np.zeros(1), sections, factors)
     >>> signal = np.sin(np.arange(50.0))[:, None]
     >>> trained, held_out = CascadeTools().features_gram(cascade, [Stretch(signal, signal, 10, 40)])
-    >>> trained.shape, trained[-2, -2], held_out[-2, -2]
+    >>> trained.shape, float(trained[-2, -2]), float(held_out[-2, -2])  # the last feature is 1: it counts the rows
     ((8, 8), 30.0, 10.0)
     """
 

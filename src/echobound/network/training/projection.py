@@ -55,9 +55,9 @@ class VariableProjection(Trainer):
     kind: ClassVar[str] = "variable projection"
 
     ridges: tuple[float, ...] = (1e-8, 1e-5)
-    shared: int = 20
-    free: int = 30
-    last: int = 6
+    shared: int = 24
+    free: int = 40
+    last: int = 15
     part: int = 6_000
     most: int = 60_000
 

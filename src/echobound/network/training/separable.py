@@ -16,7 +16,7 @@ from echobound.arrays import Array, Matrix, Vector
 from echobound.network.cascade import Cascade, free_parameters, stable_sections
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
 
-FIRST_DAMPING, LEAST_DAMPING = 1e-2, 1e-5
+FIRST_DAMPING, LEAST_DAMPING = 1e-3, 1e-5
 HARDER, EASIER = 6.0, 4.0  # how damping changes after a step that fails, and after one that succeeds
 TRIES = 10  # steps in a row that may fail
 PATIENCE = 8  # iterations without progress on the samples that are held out
