@@ -60,12 +60,11 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     used = [(role, record) for role, record in experiments.roles if test is not own or role != "test"]
     faults.attempt("test data", lambda: require_untouched(test, used))
     # The best score by the ledger; none if all networks diverged.
-    best = faults.attempt("ledger.sqlite", lambda: [float(folder.search["scores"][i, 0]) for i in folder.ranked(1)])
-    picked = best[0] if best else None
+    picked = faults.attempt("ledger.sqlite", lambda: folder.picked_score)
 
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)
-        known: dict[str, Any] = {"score": plan.measures[0], "picked": picked, "horizon": plan.horizon}
+        known: dict[str, Any] = {"score": plan.measures[plan.plain], "picked": picked, "horizon": plan.horizon}
         known["members"] = plan.members
         second = generalisation_of(tested, training, test, settled, **known)
         digests = {**second.digests, **{name: one.digest for name, one in models.items()}}

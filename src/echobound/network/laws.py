@@ -146,14 +146,14 @@ def mixed(shape: Shape = ANY) -> MixedLaw:
     --------
     >>> law = mixed(Shape(samples=1000, inputs=1, outputs=1))
     >>> [one.name for one in law.laws], law.weights
-    (['broad', 'without feedback', 'small', 'cascade'], (0.4, 0.1, 0.35, 0.15))
+    (['broad', 'without feedback', 'small', 'cascade'], (0.5, 0.1, 0.25, 0.15))
     """
     laws = broad(samples=shape.samples), without_feedback(samples=shape.samples), small(), CascadeLaw()
     # A step of training costs about as many operations as there are weights squared, for each output; these grow with
     # the channels.
     share = min(1.0, 2.5 / (shape.outputs * (shape.inputs + shape.outputs)))
-    trained = (0.35 * share, 0.15 * share)
-    return MixedLaw(laws, (0.4, 0.1, *trained), name="mixed")
+    trained = (0.25 * share, 0.15 * share)
+    return MixedLaw(laws, (0.5, 0.1, *trained), name="mixed")
 
 
 _BY_NAME: dict[str, Callable[[Shape], NetworkLaw]] = {

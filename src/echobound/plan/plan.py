@@ -19,6 +19,7 @@ from echobound.files import digest, jsonable
 from echobound.kernels.problem import Fold, Segment
 from echobound.network.law import NetworkLaw
 from echobound.network.laws import Orders
+from echobound.network.mixed import MixedLaw
 from echobound.network.training import Trainer
 from echobound.plan.laws import Family, Law, LawChoice, law_from_json, measures_of, name_families, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 # In every plan.json.
 STORED = ("seed", "scores", "horizon", "networks", "epsilon", "beta", "bound", "committee", "data")
+SCORES = ("fit", "rmse")  # of draws of one kind; where there are several, more is asked of them
 BEST = 10  # networks that are kept as a committee beside the pick, if nothing else is asked for
 # Written in another form, or they follow.
 NOT_STORED = ("law", "order", "trainer", "quick", "blocks", "washout", "folds", "measures")
@@ -61,7 +63,7 @@ class PlanSettings(TypedDict, total=False):
     stop: str | StoppingRule | None
     target: float | None
     discarded: int
-    scores: Sequence[str | Score]
+    scores: Sequence[str | Score] | None
     joint: bool
     blocks: int | None
     washout: int | None
@@ -155,8 +157,11 @@ class Plan:
         None, "Continue until the best score reaches this; by the rule anytime if none is given."
     )
     discarded: int = setting(0, "Best networks to set aside in a further statement, settled now.")
-    scores: Sequence[str | Score] = setting(
-        ("fit", "rmse"), "Scores, separated by commas: fit, rmse, peak. The first one selects.", text="words"
+    scores: Sequence[str | Score] | None = setting(
+        None,
+        "Scores, separated by commas: fit, rmse, peak, robust. The first one selects; robust,fit,rmse where several"
+        " kinds of networks are drawn, else fit,rmse.",
+        text="words",
     )
     joint: bool = setting(False, "Also state something about all scores together.")
     blocks: int | None = setting(
@@ -189,7 +194,8 @@ class Plan:
         if not 0 <= self.discarded < (self.networks or math.inf):
             expected = "the number of networks to set aside must be less than those drawn and not negative"
             raise InputError(f"{expected}, got {self.discarded}")
-        names = [get_score(score).name if isinstance(score, Score) else score for score in self.scores]
+        given_scores = SCORES if self.scores is None else self.scores
+        names = [get_score(score).name if isinstance(score, Score) else score for score in given_scores]
         if not names or len(set(names)) < len(names):
             given = ", ".join(names) or "none"
             raise InputError(f"each score must be named once, and at least one is needed, got {given}")
@@ -204,7 +210,7 @@ class Plan:
         if self.criterion is not None and not validation.tested:
             raise InputError(f"the criterion {self.criterion} is for test data: give test data, or leave it out")
         laws = settle_laws("quick" if self.quick else self.law, self.order, self.trainer, validation.shape)
-        measures = measures_of(laws[0], self.scores)
+        measures = self._measures(laws[0])
         together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
         rule = None
         if self.stop is None and self.target is None:
@@ -220,6 +226,14 @@ class Plan:
         if self.committee is None:
             asked["committee"] = 0 if self.members > 1 else BEST
         return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)
+
+    def _measures(self, law: Law) -> tuple[Score, ...]:
+        """The scores; one of them must ask for nothing but outputs, so that test data can be scored like the others."""
+        scores = self.scores
+        if scores is None:
+            scores = ("robust", *SCORES) if isinstance(law, MixedLaw) else SCORES
+        measures = measures_of(law, scores)
+        return measures if any(one.demand is None for one in measures) else (*measures, get_score(SCORES[0]))
 
     def asked(self) -> Plan:
         """The plan as it would be asked for."""
@@ -278,6 +292,11 @@ class SettledPlan(Plan):
         if self.stop is not None and self.stop.by_ranks:  # patience finds the number itself
             values["networks"] = None
         return Plan(**values | {"scores": self.measures})
+
+    @property
+    def plain(self) -> int:
+        """Position of the first score that any data can be scored by: one that does not look at the training data."""
+        return next(number for number, one in enumerate(self.measures) if one.demand is None)
 
     @property
     def rule(self) -> str:

@@ -80,9 +80,9 @@ def generalisation_of(
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate, data = folder.certificate, folder.experiments
-    test, score = data.test if records is None else records, folder.plan.measures[0]
+    test, score = data.test if records is None else records, folder.plan.measures[folder.plan.plain]
     how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members")}
-    how |= {"picked": certificate.threshold, "run": folder.respond}
+    how |= {"picked": folder.picked_score, "run": folder.respond}
     return generalisation_of(models_of(folder), data.training, test, settled, score=score, **how)
 
 

@@ -126,6 +126,12 @@ class RunReader(RowReader):
         """A model by its name in `model_files`."""
         return self.picked if name == "model" else self.best
 
+    @property
+    def picked_score(self) -> float | None:
+        """The score of the pick on validation data by which test data are scored, too; None if all diverged."""
+        best = self.ranked(1)
+        return float(self.search["scores"][best[0], self.plan.plain]) if len(best) else None
+
     @cached_property
     def delivery(self) -> Delivery | None:
         """Which model is delivered, and why, derived again; None if all networks diverged."""
@@ -253,8 +259,9 @@ class RunReader(RowReader):
             self.faults.require(file, f"digest of the {name}", expected=ours, found=theirs)
         optimism = found.optimism
         stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
-        score = certificate.score, certificate.direction, certificate.unit, certificate.threshold
-        self.faults.require(file, "optimism", expected=(certificate.horizon, *score), found=stated)
+        score = self.plan.measures[self.plan.plain]
+        expected = (certificate.horizon, score.name, score.direction, score.unit, self.picked_score)
+        self.faults.require(file, "optimism", expected=expected, found=stated)
         if self.tested(found) is self.experiments.test:
             why = "a criterion that is not in plan.json was named when the test data had been opened"
             self.faults.require(file, "late", expected=self.comes_late(found.settled), found=found.late, why=why)

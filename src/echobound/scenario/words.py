@@ -89,7 +89,7 @@ def confidence(beta: Probability) -> str:
 
 def score_title(score: str) -> str:
     """A score as it is called in a sentence: FIT, peak error, or its own name."""
-    return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error"}.get(score, score)
+    return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error", "robust": "robust FIT"}.get(score, score)
 
 
 def score_words(draft: Scored) -> str:
