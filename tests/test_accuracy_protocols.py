@@ -45,16 +45,26 @@ def test_emps_is_scored_on_the_fine_grid():
 
 def test_the_table_is_written_from_what_is_finished(tmp_path):
     run = {
-        **{w: {"test": v} for w, v in (("pick", 0.4), ("committee", 0.32), ("median", 0.6), ("worst", None))},
-        "seconds": 3.0, "workers": 2, "networks": 315,
+        **{w: {"test": v} for w, v in (("delivered", 0.32), ("network", None), ("committee", 0.32))},
+        "beyond": {"0": 0, "1000": 2}, "seconds": 3.0, "workers": 2, "networks": 315,
     }  # fmt: skip
-    dryer = run | {w: {"test": 84.0} for w in ("pick", "committee", "median", "worst")}
-    accuracy.write_table({"tanks": {"0": run, "1": run}, "dryer": {"0": dryer}}, tmp_path / "ACCURACY.md")
+    dryer = run | {w: {"test": 84.0} for w in accuracy.MODELS}
+    worse = run | {w: {"test": 82.0} for w in accuracy.MODELS}
+    results = {"tanks": {"0": run, "1": run}, "dryer": {"0": dryer, "1": worse}}
+    accuracy.write_table(results, tmp_path / "ACCURACY.md")
     text = (tmp_path / "ACCURACY.md").read_text()
+    assert "In 4 runs" in text
+    assert "8 output samples lay beyond" in text
     [tanks] = [line for line in text.splitlines() if line.startswith("| Cascaded Tanks")]
     assert "(2 of 5 seeds)" in tanks
-    assert "committee <= 0.33 | yes" in tanks
-    assert "| inf |" in tanks, "a network that diverged is the worst"
+    assert "| <= 0.33 | 0.3 | yes |" in tanks
+    assert "| inf [inf, inf] |" in tanks, "a network that diverged is the worst"
     [dryer] = [line for line in text.splitlines() if line.startswith("| dryer")]
-    assert "| clean |" in dryer
+    assert "| **no**: figure, ARX in every seed | clean |" in dryer
     assert np.isfinite(float(dryer.split("|")[3].split()[0]))
+
+
+def test_a_seed_that_is_worse_than_allowed_misses_the_figure():
+    one = accuracy.SETS["tanks"]
+    assert accuracy.reached("tanks", one, [0.30, 0.34], 0.33, "") == "yes"
+    assert accuracy.reached("tanks", one, [0.20, 0.41], 0.33, "") == "**no**: worst seed (0.4)"
