@@ -290,8 +290,8 @@ white noise of ten times their spread: {beyond} output samples lay beyond the bo
 **Clean or not.** The large networks (`broad`) were developed while the test errors of Cascaded Tanks, Silverbox,
 EMPS, exchanger, CSTR, steam generator and pH were in view, and the study on which the other kinds rest looked at
 those of tanks, EMPS, pH, exchanger, ball and beam, dryer and robot arm: these rows show what the defaults can do,
-not what they do on unseen data. For that, the rows marked *clean* are the evidence. ARX values are linear references whose order was
-picked on the test part; the others are published values.
+not what they do on unseen data. For that, the rows marked *clean* are the evidence. ARX values are linear references
+whose order was picked on the test part; the others are published values.
 
 """
 
