@@ -36,6 +36,7 @@ WEIGHTS = {
     "large ones": {"broad": 0.8, "without feedback": 0.2},
     "with small ones": {"broad": 0.6, "small": 0.4},
     "all, fewer small ones": {"broad": 0.5, "without feedback": 0.1, "small": 0.25, "cascade": 0.15},
+    "all, mostly large ones": {"broad": 0.6, "without feedback": 0.1, "small": 0.2, "cascade": 0.1},
     "all": {"broad": 0.4, "without feedback": 0.1, "small": 0.35, "cascade": 0.15},
 }
 SCORES = ("fit", "robust")
