@@ -233,6 +233,12 @@ class Plan:
         if scores is None:
             scores = ("robust", *SCORES) if isinstance(law, MixedLaw) else SCORES
         measures = measures_of(law, scores)
+        for one in measures:
+            if one.demand is not None and one is not get_score("robust"):
+                raise InputError(
+                    f"the score {one.name} asks for more than the scored outputs, and a certificate could not say what it"
+                    " is about: take robust, or a score without `demand`"
+                )
         return measures if any(one.demand is None for one in measures) else (*measures, get_score(SCORES[0]))
 
     def asked(self) -> Plan:
