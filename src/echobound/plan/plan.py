@@ -236,8 +236,8 @@ class Plan:
         for one in measures:
             if one.demand is not None and one is not get_score("robust"):
                 raise InputError(
-                    f"the score {one.name} asks for more than the scored outputs, and a certificate could not say what it"
-                    " is about: take robust, or a score without `demand`"
+                    f"the score {one.name} asks for more than the scored outputs, and a certificate could not say what"
+                    " it is about: take robust, or a score without `demand`"
                 )
         return measures if any(one.demand is None for one in measures) else (*measures, get_score(SCORES[0]))
 
