@@ -280,9 +280,9 @@ Made by `make accuracy` from `benchmarks/accuracy.json`. Free-run errors on the 
 usual protocol: all defaults (law `mixed`, {networks} networks for epsilon = 0.05 and beta = 1e-7, selected by the
 robust FIT), {seeds} seeds. The washout is the protocol's number of initialisation samples. *Delivered* is
 `model.npz`, the model that a run recommends; *network* is the certified pick; *committee* is the median of ten
-of the best, which the certificate does not cover. Values are means over the seeds, with [smallest, largest] in brackets.
-*Figure* was to be reached by the mean, *aim* was hoped for; where an ARX model is the reference, every seed must be
-better than it, too.
+of the best, which the certificate does not cover. Values are means over the seeds, with [smallest, largest] in
+brackets. *Figure* was to be reached by the mean, *aim* was hoped for; where an ARX model is the reference, every seed
+must be better than it, too.
 
 **Bounded.** In {runs} runs, the delivered model was also run over the test inputs times 0, 1, 3 and 1000 and over
 white noise of ten times their spread: {beyond} output samples lay beyond the bound that it states.
@@ -361,8 +361,8 @@ looked at.""",
    which are the study's own values and had been widened for the exchanger, where cascades now do better. The last two
    were occasioned by these test errors, and nothing on training rows speaks for or against them but cost.
 2. So, with the ten best: tanks 0.352, 0.348, 0.384, 0.340, 0.359 V; ball and beam 23.3, 23.5, 23.8, 24.6, 24.4 %; pH
-   0.49 / 0.85, 0.44 / 1.02, 0.53 / 0.83, 0.42 / 0.80, 0.58 / 0.80; EMPS, seed 0: 2.69 mm. The run was stopped again: the
-   third comparison above was occasioned by the tanks, and decided on training rows.
+   0.49 / 0.85, 0.44 / 1.02, 0.53 / 0.83, 0.42 / 0.80, 0.58 / 0.80; EMPS, seed 0: 2.69 mm. The run was stopped again:
+   the third comparison above was occasioned by the tanks, and decided on training rows.
 3. All sets and seeds, by `benchmarks/accuracy.py`: the table. Nothing was changed after it.""",
 }
 

@@ -23,13 +23,13 @@ NOT_STATED = (
 )
 NOT_STATED_OF_BLOCKS = (
     "The {score} of a {draw} is its mean over {blocks} blocks of the training data, each simulated after training on"
-    " the others. The model is the picked {draw} trained again on all of them: this refitted model itself was never scored"
-    " on held-out data.",
+    " the others. The model is the picked {draw} trained again on all of them: this refitted model itself was never"
+    " scored on held-out data.",
 )
 NOT_STATED_OF_ROBUST = (
     "The robust FIT of a {draw} is the lesser of two: its FIT on the data that are held out, and that of the model's"
-    " own run over the data it was trained on; less what noise of 2 % on the inputs changes in that run, in per cent of the"
-    " output's standard deviation. It is not a FIT that test data could be compared with.",
+    " own run over the data it was trained on; less what noise of 2 % on the inputs changes in that run, in per cent of"
+    " the output's standard deviation. It is not a FIT that test data could be compared with.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
     "The rule lets the number of {many} depend on the scores. It covers {ends}. It does not cover what is expected"
