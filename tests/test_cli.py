@@ -376,7 +376,7 @@ def test_interruption_keeps_batches_and_says_how_to_resume(tmp_path):
 
     echobound("simulate-plant", "--samples", "3000", "--output", "d.csv", cwd=tmp_path)
     # So many networks that the run cannot end before it is interrupted.
-    options = ["--inputs", "q3", "--outputs", "pH", "--networks", "20000", "--run", "r"]
+    options = ["--inputs", "q3", "--outputs", "pH", "--law", "broad", "--networks", "20000", "--run", "r"]
     command = [sys.executable, "-m", "echobound", "identify", "d.csv", *options]
     process = subprocess.Popen(
         command,

@@ -11,12 +11,14 @@ import time
 import numpy as np
 import pytest
 from campaigns import UNCLIPPED
-from test_cli import echobound
+from test_cli import echobound, refused
 from typer.testing import CliRunner
 
 import echobound as echobound_package
+from echobound import identify
 from echobound.cli.main import app
-from echobound.network import broad, paper
+from echobound.network import broad, mixed, paper, quick
+from echobound.runs import RunFolder
 
 # Of these, without limits, no network does anything but diverge.
 NO_NETWORK_OF_THESE = ["--law", "broad", "--order", "3", "--networks", "1", "--beta", "0.5", "--seed", "3"]
@@ -55,12 +57,20 @@ def desk(tmp_path_factory):
 
 def test_identify_by_default(desk):
     plan = planned("identify", "d.csv", "--inputs", "q3", "--outputs", "pH", cwd=desk, run="default")
-    assert plan["law"] == broad().to_dict()
+    assert plan["law"] == mixed().to_dict()
     assert (plan["bound"], plan["beta"], plan["epsilon"], plan["networks"]) == ("exact", 1e-7, 0.05, 315)
-    assert (plan["seed"], plan["horizon"], plan["scores"]) == (0, None, ["fit", "rmse"])
+    assert (plan["seed"], plan["horizon"], plan["scores"]) == (0, None, ["robust", "fit", "rmse"])
     assert (plan["validation"], plan["committee"]) == ("4 blocks in turn, then refit on all", 10)
     assert [fold["scored"] for fold in plan["folds"]] == [[[0, 200 * j, 200 * (j + 1), 40]] for j in range(4)]
     assert plan["folds"][1]["training"] == [[0, 0, 200, 40], [0, 400, 800, 40]], "what is left, with washouts"
+
+
+def test_identify_quick(desk):
+    plan = planned("identify", "d.csv", "--inputs", "q3", "--outputs", "pH", "--quick", cwd=desk, run="quick")
+    assert plan["law"] == quick().to_dict()
+    assert (plan["networks"], plan["scores"], plan["committee"]) == (315, ["robust", "fit", "rmse"], 10)
+    line = refused("identify", "d.csv", "--inputs", "q3", "--outputs", "pH", "--quick", "--law", "paper", cwd=desk)
+    assert "quick is a law of its own" in line
 
 
 def test_identify_holds_out_the_end_of_long_data(tmp_path):
@@ -87,6 +97,26 @@ def test_identify_with_columns_alone_says_what_it_chose_and_why(desk):
         "bound: of the committee: every free run stays within ",
     ):
         assert words in done.stdout
+
+
+def test_identify_with_a_few_networks_of_several_kinds(desk):
+    arguments = ["identify", "d.csv", "--inputs", "q3", "--outputs", "pH", "--networks", "8", "--run", "kinds"]
+    done = echobound(*arguments, cwd=desk)
+    for words in (
+        "note: law: mixed, which draws networks of several kinds",
+        "a mean robust FIT above",
+        "networks: 8, 0 of them diverged",
+        "delivered: the committee",
+        "bound: of the committee: every free run stays within ",
+    ):
+        assert words in done.stdout
+    folder = RunFolder(desk / "kinds")
+    assert len(folder.search) == 8
+    shown = json.loads(echobound("show", "kinds", "--json", cwd=desk).stdout)
+    assert (shown["delivered"], shown["certificate"]["score"]) == ("committee", "robust")
+    [[low, high]] = shown["bound"]
+    simulated = json.loads(echobound("simulate", "kinds", "d.csv", "--json", cwd=desk).stdout)["outputs"]["pH"]
+    assert low <= min(simulated) < max(simulated) <= high
 
 
 def test_identify_with_networks_alone_derives_epsilon_from_the_default_beta(desk):
@@ -173,12 +203,19 @@ def outcome(best, worst):
     return {**case, "p_value": best, "worst": {**case, "p_value": worst}}
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, ph_records):
+    """A run folder, as small as they come."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    return identify(*ph_records, law="paper", order=3, networks=3, beta=0.5, washout=60, run=folder).run
+
+
 @pytest.mark.parametrize(
     ("best", "worst", "code"),
     [(0.9e-4, 0.5, 1), (0.5, 0.9e-4, 1), (1e-9, 1e-9, 1), (1.1e-4, 0.5, 0), (0.5, 1.1e-4, 0), (1.0, 1.0, 0)],
 )
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_verify_ends_with_1_when_so_many_violations_are_implausible(monkeypatch, best, worst, code, options):
+def test_verify_ends_with_1_when_so_many_violations_are_implausible(monkeypatch, finished, best, worst, code, options):
     seen = []
 
     def verify(run, fresh, **_):
@@ -186,9 +223,9 @@ def test_verify_ends_with_1_when_so_many_violations_are_implausible(monkeypatch,
         return outcome(best, worst)
 
     monkeypatch.setattr(echobound_package, "verify", verify)
-    result = CliRunner().invoke(app, ["verify", "some/run", *options])
+    result = CliRunner().invoke(app, ["verify", str(finished), *options])
     assert result.exit_code == code
-    assert seen == [("some/run", 500)], "500 fresh networks by default"
+    assert seen == [(str(finished), 500)], "500 fresh networks by default"
     if options:
         assert json.loads(result.stdout) == outcome(best, worst), "printed all the same"
     else:

@@ -125,7 +125,7 @@ def test_a_setting():
     parameters = made.__signature__.parameters
     assert parameters["sparkle"].default == 3
     made(**{name: parameter.default for name, parameter in parameters.items()} | {"sparkle": 5, "order": "10,20"})
-    assert (given[0].sparkle, given[0].order, given[0].law) == (5, (10, 20), "broad")
+    assert (given[0].sparkle, given[0].order, given[0].law) == (5, (10, 20), None)
     # Everything that is made from the fields of Plan finds all of them: nothing lists them again.
     listed = {name for name in parameters if name != "sparkle"}
     assert listed == {name for name, field in Plan.__dataclass_fields__.items() if field.metadata}

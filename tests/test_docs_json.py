@@ -208,25 +208,28 @@ def test_what_the_page_says_of_the_values_holds(printed):
         {"validation"},
         {"validation"},
         set(),
+        {"validation"},
     ]
-    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None, None, None, None, 3, None, None]
-    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True, False, True]
-    assert printed["show"][-1]["verification"] == printed["verify"][-1]
+    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None] * 4 + [3] + [None] * 3
+    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True, False, True, False]
+    assert printed["show"][-2]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][1]
     own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "clopper_pearson", "statement"}
     families = printed["verify"][0]
     assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
-    with_outputs, _, together, to_file, several = printed["simulate"]
+    with_outputs, _, together, network, clipped, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
-        {"name", "samples", "first", "start", "scores", "outputs"}
+        {"name", "samples", "first", "start", "held", "notes", "scores", "outputs"}
     ] * 2
     assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
     assert several["samples"] == sum(one["samples"] for one in several["experiments"])
-    assert together["outputs"] != with_outputs["outputs"], "the committee is another model"
+    assert together["outputs"] == with_outputs["outputs"], "the committee is delivered"
+    assert network["outputs"] != with_outputs["outputs"], "and the network another model"
+    assert (with_outputs["held"], set(clipped["held"])) == (None, {"pH"})
     assert (with_outputs["first"], to_file["first"]) == (60, 0)
     assert len(with_outputs["outputs"]["pH"]) == with_outputs["samples"] == 190
     assert to_file["output"] == "simulated.csv"
-    diverged = printed["identify"][-1]
+    diverged = printed["identify"][-2]
     assert (diverged["stability"], diverged["certificate"]["threshold"]) == (None, None)
 
 

@@ -212,9 +212,11 @@ def test_metadata_are_routed():
 
 def test_parameters_are_the_fields_of_the_plan():
     plan = {field.name: field.default for field in fields(Plan)}
+    assert signature(EchoStateSearch).parameters["law"].default == "broad", "of networks that a regressor can be"
     for search, more in ((EchoStateSearch, {"law"}), (CertifiedSearch, {"estimator"})):
         parameters = signature(search).parameters
-        shared = parameters.keys() & plan.keys()
+        shared = parameters.keys() & plan.keys() - {"law"}
+        assert not shared & {"trainer", "quick"}, "what they draw is trained in one way"
         assert {"epsilon", "beta", "networks", "bound", "stop", "target", "discarded"} <= shared
         assert {name: parameters[name].default for name in shared} == {name: plan[name] for name in shared}
         assert {n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD} == more
