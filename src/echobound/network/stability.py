@@ -49,8 +49,9 @@ class Stability:
                 f" input-to-state stable.{rest}"
             )
         return (
-            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): {what} is incrementally input-to-state stable; after k steps the"
-            f" effect of its initial state is at most {self.overshoot:.6g} x {self.rate:.6g}^k of what it was.{rest}"
+            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): {what} is incrementally input-to-state stable; after k steps"
+            f" the effect of its initial state is at most {self.overshoot:.6g} x {self.rate:.6g}^k of what it"
+            f" was.{rest}"
         )
 
 
