@@ -32,17 +32,18 @@ def kept_of(plan: SettledPlan, rows: Rows) -> list[int]:
     >>> kept_of(plan, result.table) == list(result.table["scores"][:, 0].argsort()[::-1][:3])
     True
     """
-    count, score = max(plan.committee, 1), plan.measures[0]
-    order = ranking(rows["scores"][:, 0], score.direction, len(rows))
-    kind, error = _kinds(plan, rows), _errors(score)
+    count = max(plan.committee, 1)
+    order = ranking(rows["scores"][:, 0], plan.measures[0].direction, len(rows))
+    # By the plain score: the noise that a demanding one allows for would hide how far apart accurate networks are.
+    kind, error = _kinds(plan, rows), _errors(plan.measures[plan.plain])
     if not order or count == 1 or kind is None or error is None:
         return order[:count]
-    scores = rows["scores"][:, 0]
+    errors = [error(float(score)) for score in rows["scores"][:, plan.plain]]
     chosen, of_kind = list[int](), Counter[Any]()
     for position in order:
-        if len(chosen) == count or error(float(scores[position])) > NEAR * error(float(scores[order[0]])):
+        if len(chosen) == count:
             break
-        if of_kind[kind(position)] < -(-count // 2):
+        if errors[position] <= NEAR * errors[order[0]] and of_kind[kind(position)] < -(-count // 2):
             of_kind[kind(position)] += 1
             chosen.append(position)
     more = [position for position in order if position not in chosen][: count - len(chosen)]
