@@ -1,13 +1,13 @@
-"""How the defaults were chosen: kinds of networks, the score that selects, and what is delivered, on training rows alone.
+"""How the defaults were chosen: kinds of networks, score and size of the committee, on training rows alone.
 
 Usage: python benchmarks/selection.py --pool FOLDER [--sets tanks,emps] [--data FOLDER]
 
 The rule, written before any test row was opened with these kinds:
 
-1. Of the training rows of each set, the first 70 % are trained on (4 blocks in turn, as by default), the last 30 % stand
-   in for test data. A pool of draws of each kind is trained, with its scores and its outputs on the last 30 %.
-2. A setting is the weights of the kinds, the score that selects, and how many of the best are delivered as a committee.
-   200 draws are taken from the pool by the weights, 12 times; the error is the rms error of what is delivered in standard
+1. Of the training rows of each set, the first 70 % are trained on (4 blocks in turn, as by default); the last 30 %
+   stand in for test data. A pool of draws of each kind is trained, with its scores and its outputs on the last 30 %.
+2. A setting is the weights of the kinds, the score that selects, and how many of the best make the committee. 200 draws
+   are taken from the pool by the weights, 12 times; the error is the rms error of what is delivered in standard
    deviations of the output, mean over outputs and repetitions.
 3. The setting with the least mean over sets of log(error / least error of any setting), each at most log 3, is taken;
    among settings within 0.02 of it, the one with the larger committee, and of these the one that trains fewer small
@@ -36,6 +36,7 @@ WEIGHTS = {
     "large ones": {"broad": 0.8, "without feedback": 0.2},
     "with small ones": {"broad": 0.6, "small": 0.4},
     "all, fewer small ones": {"broad": 0.5, "without feedback": 0.1, "small": 0.25, "cascade": 0.15},
+    "all, mostly large ones": {"broad": 0.6, "without feedback": 0.1, "small": 0.2, "cascade": 0.1},
     "all": {"broad": 0.4, "without feedback": 0.1, "small": 0.35, "cascade": 0.15},
 }
 SCORES = ("fit", "robust")

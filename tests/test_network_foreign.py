@@ -99,7 +99,7 @@ def test_it_is_scored_beside_ours_and_saved(tmp_path, ph_records):
     theirs.reset()
     run = theirs.run(scaling.inputs(validation.u))[100:]
     picked = identify(training, validation, law="paper", order=10, networks=10, beta=0.5)
-    scores = compare(validation, {"theirs": ours, "ours": picked.model})
+    scores = compare(validation, {"theirs": ours, "ours": picked.network})
     by_hand = scaling.outputs_back(run)
     measured = validation.y[100:]
     fit = 100 * (1 - np.linalg.norm(measured - by_hand) / np.linalg.norm(measured - measured.mean()))

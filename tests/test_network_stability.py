@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from echobound.network import ReservoirLaw, draw_reservoir
-from echobound.network.dynamics import teacher_states
+from echobound.network import ReservoirLaw, draw_reservoir, without_feedback
+from echobound.network.dynamics import free_run, teacher_states
 from echobound.network.stability import stability
 
 ROUNDING = 1e-13
@@ -35,6 +37,39 @@ def test_two_initial_states_converge_at_the_stated_rate(law):
         assert np.linalg.norm(one - other) <= claim.overshoot * claim.rate ** (k + 1) * first + ROUNDING
     assert "the reservoir, driven by measured inputs and outputs, is incrementally" in claim.statement
     assert "nothing about a free run, in which the model's own outputs are fed back" in claim.statement
+
+
+@pytest.mark.parametrize("norm", [0.6, 1.2])
+def test_where_nothing_is_fed_back_the_statement_covers_the_free_run(norm):
+    law = without_feedback(order=12)
+    reservoir = draw_reservoir(law, 2, 2, seed=1)
+    scaled = replace(reservoir, values=reservoir.values * norm / np.linalg.norm(reservoir.W_x, 2))
+    claim = stability(scaled)
+    assert not claim.feedback
+    assert not claim.to_dict()["feedback"]
+    assert claim.contracts is (norm < 1)
+    said = "the model, in free run too, is incrementally input-to-state stable"
+    assert said in claim.statement
+    assert ("not established" in claim.statement) is (norm > 1)
+    assert claim.statement.endswith("No output is fed back.")
+    assert "says nothing" not in claim.statement
+    # Feedback into the states, and into the readout alone.
+    for other in (
+        replace(scaled, W_y=np.eye(12, 2)),
+        replace(scaled, hyper=replace(scaled.hyper, output_delays=1)),
+    ):
+        assert stability(other).feedback
+        assert "says nothing about a free run" in stability(other).statement
+
+
+def test_without_feedback_a_free_run_does_not_depend_on_measured_outputs():
+    reservoir = draw_reservoir(without_feedback(order=12), 1, 1, seed=2)
+    claim = stability(reservoir)
+    readout = np.random.default_rng(1).normal(size=(1, reservoir.readout_columns(1)))
+    u = np.random.default_rng(2).normal(size=(80, 1))
+    [one, other] = (free_run(reservoir, readout, u, np.full((80, 1), start), 20) for start in (0.0, 5.0))
+    assert not claim.feedback
+    assert (one == other).all()
 
 
 def test_without_leak_the_rate_is_the_norm():

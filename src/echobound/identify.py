@@ -28,10 +28,11 @@ from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
+from echobound.runs.keeping import kept_of
 from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
-from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism, ranking
+from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism
 from echobound.scores import Summary
 
 
@@ -165,8 +166,7 @@ def identify(
         table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
-        best = ranking(table["scores"][:, 0], settled.measures[0].direction, max(settled.committee, 1))
-        made = _made(folder, candidates, table[best])
+        made = _made(folder, candidates, table[kept_of(settled, table)])
         picked = made[0].model if made else None
         several = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         delivery = delivery_of(settled, len(made))

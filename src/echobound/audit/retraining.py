@@ -78,7 +78,7 @@ class Retraining:
 
     def _kept(self) -> list[Draw]:
         """Networks that are kept as models, the best first."""
-        return self._draws(self.folder.ranked(max(self.folder.plan.committee, 1)))
+        return self._draws(self.folder.kept)
 
     def _draws(self, positions: Iterable[Any]) -> list[Draw]:
         """Family and index of the networks at these positions of the search; what is no position is left out."""

@@ -22,7 +22,7 @@ from echobound.network.laws import (
 )
 from echobound.network.limits import Limits
 from echobound.network.loading import load_model
-from echobound.network.mixed import MixedLaw, network_law_from_dict
+from echobound.network.mixed import MixedLaw, law_drawn_from, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.plant_model import PlantModel
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
@@ -74,6 +74,7 @@ __all__ = [
     "get_laws",
     "get_trainer",
     "holdings",
+    "law_drawn_from",
     "load_model",
     "mixed",
     "model_from_content",

@@ -20,11 +20,10 @@ from numpy.typing import ArrayLike
 
 from echobound.arrays import Matrix
 from echobound.data.record import Record, as_records
-from echobound.draws import draw_key
 from echobound.errors import DataError, InputError
 from echobound.network.committee import Committee
 from echobound.network.dynamics import features
-from echobound.network.mixed import MixedLaw
+from echobound.network.mixed import MixedLaw, law_drawn_from
 from echobound.network.model import EchoStateNetwork
 from echobound.network.plant_model import PlantModel
 from echobound.network.recursive import RecursiveLeastSquares
@@ -239,8 +238,7 @@ def _training_of(model: PlantModel) -> str:
     origin = model.origin
     law: Mapping[str, Any] = origin.get("law", {})
     if law.get("kind") == MixedLaw.kind:  # each kind of a mixed law has a training of its own
-        key = draw_key(*(origin[name] for name in ("seed", "stream", "family", "index")))
-        law = MixedLaw.from_dict(law).component(key).to_dict()
+        law = law_drawn_from(origin).to_dict()
     return str(law.get("training", {}).get("kind", LeastSquares.kind))
 
 

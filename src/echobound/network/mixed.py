@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from echobound.arrays import Words
 from echobound.draws import draw_key, unit, words
@@ -118,6 +118,21 @@ def network_law_from_dict(content: Mapping[str, Any]) -> NetworkLaw:
         raise InputError(f"unknown kind of law {kind!r}: known are {', '.join(str(k) for k in NETWORK_LAWS if k)}")
     law: NetworkLaw = NETWORK_LAWS[kind].from_dict(content)
     return law
+
+
+def law_drawn_from(origin: Mapping[str, Any]) -> ReservoirLaw | CascadeLaw:
+    """The law that the network of this origin was drawn from; of a mixed law, that of its kind.
+
+    Examples
+    --------
+    >>> from echobound.network import paper, small
+    >>> law = MixedLaw((paper(10), small()))
+    >>> draws = [{"law": law.to_dict(), "seed": 0, "stream": 0, "family": 0, "index": index} for index in range(4)]
+    >>> [law_drawn_from(origin).name for origin in draws]
+    ['paper', 'small', 'paper', 'small']
+    """
+    key = draw_key(*(origin[name] for name in ("seed", "stream", "family", "index")))
+    return cast("ReservoirLaw | CascadeLaw", network_law_from_dict(origin["law"]).component(key))
 
 
 # A reservoir's law has no kind in its JSON: it was there before there were others.

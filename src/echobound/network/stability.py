@@ -1,7 +1,9 @@
 """Incremental input-to-state stability of a reservoir that is driven by measured signals, from the norm of W_x.
 
 It is about the reservoir alone. In a free run the model's own outputs are fed back: that loop is closed through the
-readout, about which the norm of W_x says nothing. What bounds a free run are the limits of the model (`Limits`).
+readout, about which the norm of W_x says nothing. What bounds a free run are the limits of the model (`Limits`). Only
+where no output enters a state or the readout is there no such loop: a free run is then driven by the inputs alone, and
+the statement covers it.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Stability:
     contracts: bool  # whether that is below 1
     rate: float
     overshoot: float
+    feedback: bool = True  # whether outputs enter the states or the readout
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and the statement."""
@@ -36,15 +39,19 @@ class Stability:
     @property
     def statement(self) -> str:
         """The stability statement in words, with what it does not cover."""
+        if self.feedback:
+            what, rest = "the reservoir, driven by measured inputs and outputs,", f" {NOT_FREE_RUN}"
+        else:
+            what, rest = "the model, in free run too,", " No output is fed back."
         if not self.contracts:
             return (
-                f"||W_x|| = {self.norm:.6g} is not below 1: it is not established that the reservoir, driven by"
-                f" measured inputs and outputs, is incrementally input-to-state stable. {NOT_FREE_RUN}"
+                f"||W_x|| = {self.norm:.6g} is not below 1: it is not established that {what} is incrementally"
+                f" input-to-state stable.{rest}"
             )
         return (
-            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): the reservoir, driven by measured inputs and outputs, is"
-            " incrementally input-to-state stable; after k steps the effect of its initial state is at most"
-            f" {self.overshoot:.6g} x {self.rate:.6g}^k of what it was. {NOT_FREE_RUN}"
+            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): {what} is incrementally input-to-state stable; after k steps"
+            f" the effect of its initial state is at most {self.overshoot:.6g} x {self.rate:.6g}^k of what it"
+            f" was.{rest}"
         )
 
 
@@ -65,4 +72,5 @@ def stability(reservoir: Reservoir) -> Stability:
     norm = float(np.linalg.svd(reservoir.W_x, compute_uv=False)[0])
     smallest, largest = float(reservoir.leak.min()), float(reservoir.leak.max())
     rate = float(np.sqrt(max(0.0, 1.0 - (1.0 - norm**2) * smallest))) if norm < 1 else float("inf")
-    return Stability(norm, norm < 1, rate, float(np.sqrt(largest / smallest)))
+    feedback = bool(reservoir.W_y.any()) or reservoir.hyper.output_delays > 0
+    return Stability(norm, norm < 1, rate, float(np.sqrt(largest / smallest)), feedback)

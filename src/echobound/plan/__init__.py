@@ -2,9 +2,10 @@
 
 from echobound.plan.laws import DescribedLaw, register_law
 from echobound.plan.numbers import settle_networks, settle_stop
-from echobound.plan.plan import Plan, PlanSettings, SettledPlan, setting
+from echobound.plan.plan import Plan, PlanSettings, setting
 from echobound.plan.questions import settle_questions
 from echobound.plan.renewal import RenewalStep
+from echobound.plan.settled import SettledPlan
 from echobound.plan.validation import Validation, settle_validation
 
 __all__ = [

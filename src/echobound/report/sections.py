@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from echobound.kernels import Status
-from echobound.network import Committee, PlantModel, bound_words
+from echobound.network import Committee, PlantModel, bound_words, law_drawn_from
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel
@@ -266,7 +266,8 @@ def model(run: RunContents) -> Section | None:
     """The card of the picked network."""
     network = run.folder.models.get("model")
     if isinstance(network, Committee) and run.plan.members > 1:
-        which = {"committee": network, "number": run.certificate.winner, "of": run.plan.members}
+        members = [(member, law_drawn_from(member.origin)) for member in network.members]
+        which = {"members": members, "number": run.certificate.winner, "of": run.plan.members}
         return Section("members", "The picked committee", {**which, "records": run.folder.experiments.roles})
     if not isinstance(network, PlantModel):
         return None
@@ -276,6 +277,7 @@ def model(run: RunContents) -> Section | None:
         "hyper": {k: v for k, v in network.hyper.items() if k != "order" and v is not None},
         "records": run.folder.experiments.roles,
         "law": network.origin["law"],
+        "kind": law_drawn_from(network.origin),
         "bound": bound_words(network),
     }
     return Section("model", "The picked network", content)

@@ -29,7 +29,7 @@ def delivery_of(plan: SettledPlan, finite: int) -> Delivery | None:
     plan
         How large a committee of the best was asked for; and whether what is drawn are committees already.
     finite
-        How many of the best networks that the plan keeps (`ranking`) there are.
+        How many of the networks that the plan keeps (`kept_of`) there are.
 
     Examples
     --------
@@ -50,6 +50,6 @@ def delivery_of(plan: SettledPlan, finite: int) -> Delivery | None:
         return Delivery("network", f"A committee of {networks} is no safer than the picked network alone.")
     return Delivery(
         "committee",
-        f"The median of the {finite} best networks is the safer model on new data: one of them that goes astray does"
+        f"The median of {finite} of the best networks is the safer model on new data: one of them that goes astray does"
         " not move it.",
     )

@@ -135,7 +135,7 @@ class RunReader(RowReader):
     @cached_property
     def delivery(self) -> Delivery | None:
         """Which model is delivered, and why, derived again; None if all networks diverged."""
-        return delivery_of(self.plan, len(self.ranked(max(self.plan.committee, 1))))
+        return delivery_of(self.plan, len(self.kept))
 
     @cached_property
     def model(self) -> Any:

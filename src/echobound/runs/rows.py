@@ -17,6 +17,7 @@ from echobound.kernels import Status
 from echobound.plan import DescribedLaw, SettledPlan
 from echobound.runs.derivation import by_family, networks_due, search_rows
 from echobound.runs.faults import Faults, Unusable
+from echobound.runs.keeping import kept_of
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import ranking
 
@@ -187,3 +188,8 @@ class RowReader:
     def ranked(self, count: int) -> list[int]:
         """Positions of the best networks in the search, the best first; diverged ones are not among them."""
         return ranking(self.search["scores"][:, 0], self.plan.measures[0].direction, count)
+
+    @property
+    def kept(self) -> list[int]:
+        """Positions of the networks that are kept as models, the pick first."""
+        return kept_of(self.plan, self.search)

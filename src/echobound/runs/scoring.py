@@ -39,7 +39,7 @@ def outputs_of(folder: RunFolder) -> dict[str, list[Signal]]:
         folder.outputs = {name: [np.concatenate([y for _, y in each])] for name, each in pairs.items()}
     elif not folder.outputs and folder.models:
         families = {one.family: one for one in folder.candidates()}
-        kept = folder.search[folder.ranked(max(folder.plan.committee, 1))]
+        kept = folder.search[folder.kept]
         outputs = [families[row["family"]].make(int(row["index"])).outputs for row in kept]
         folder.outputs = {"model": outputs[0]}
         if folder.best is not None:

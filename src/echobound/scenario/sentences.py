@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import data_words, noun, outcome_words, upward
+from echobound.scenario.words import ROBUST, data_words, noun, outcome_words, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -22,9 +22,14 @@ NOT_STATED = (
     "{Many} that diverged are among those it counts: none was dropped or drawn again.",
 )
 NOT_STATED_OF_BLOCKS = (
-    "The score of a {draw} is its mean over {blocks} blocks of the training data, each simulated after training on the"
-    " others. The model is the picked {draw} trained again on all of them: this refitted model itself was never scored"
-    " on held-out data.",
+    "The {score} of a {draw} is its mean over {blocks} blocks of the training data, each simulated after training on"
+    " the others. The model is the picked {draw} trained again on all of them: this refitted model itself was never"
+    " scored on held-out data.",
+)
+NOT_STATED_OF_ROBUST = (
+    "The robust FIT of a {draw} is the lesser of two: its FIT on the data that are held out, and that of the model's"
+    " own run over the data it was trained on; less what noise of 2 % on the inputs changes in that run, in per cent of"
+    " the output's standard deviation. It is not a FIT that test data could be compared with.",
 )
 NOT_STATED_OF_STOPPING_AT_WILL = (
     "The rule lets the number of {many} depend on the scores. It covers {ends}. It does not cover what is expected"
@@ -76,11 +81,13 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     rule = draft.stopping_rule
     of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
-    sentences = (*of_blocks, *of_committees, *of_members, *NOT_STATED, *of_families, *of_stopping)
+    of_robust = NOT_STATED_OF_ROBUST if draft.score == ROBUST else ()
+    sentences = (*of_robust, *of_blocks, *of_committees, *of_members, *NOT_STATED, *of_families, *of_stopping)
     drawn = noun(draft.members)
     settled = f"number of {drawn.many}" if rule is None else "stopping rule"
     ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
     words = {"one": drawn.one, "many": drawn.many, "Many": drawn.many.capitalize(), "settled": settled, "ends": ends}
+    words["score"] = "FIT" if of_robust else "score"
     words |= {"draw": "draw" if draft.members == 1 else drawn.one, "blocks": str(draft.blocks)}
     words |= {"members": str(draft.members), "kept": str(-(-draft.members // 2))}
     return tuple(sentence.format(**words) for sentence in sentences)

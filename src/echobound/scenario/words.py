@@ -87,8 +87,11 @@ def confidence(beta: Probability) -> str:
     return beta if isinstance(beta, str) else f"{beta:g}"
 
 
+ROBUST = "robust"  # the one score that looks at more than the scored samples: words must say at what
+
+
 def score_title(score: str) -> str:
-    """A score as it is called in a sentence: FIT, peak error, or its own name."""
+    """A score as it is called in a sentence: FIT, robust FIT, peak error, or its own name."""
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error", "robust": "robust FIT"}.get(score, score)
 
 
@@ -96,7 +99,7 @@ def score_words(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
     name = score_title(draft.score)
     ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
-    if draft.blocks is not None:
+    if draft.blocks is not None and draft.score != ROBUST:
         return f"a mean {name}{ahead}"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
 
@@ -117,6 +120,8 @@ def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) 
 
 def data_words(draft: Scored) -> str:
     """As in "on these validation data"."""
+    robust = draft.score == ROBUST
     if draft.blocks is None:
-        return "on these validation data"
-    return f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
+        return "on these validation data" + " and over the training data" * robust
+    blocks = f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
+    return blocks + " and over all of them after training on all," * robust

@@ -7,7 +7,8 @@ The contract
    random in it comes from the draw's own words.
 2. It returns one or more *alternatives*, as many and in the same order for every draw and fold: least squares returns a
    readout for each ridge. The kernel simulates all of them and keeps the best by the first score. Each carries a number
-   that names it, its `setting`, which stands in the column ``ridge`` of the row.
+   that names it, its `setting`, which stands in the column ``ridge`` of the row. What that number is, `setting_name`
+   and `setting_unit` say.
 3. An alternative is a readout and, if training changed it, the reservoir. A changed reservoir has the same order and
    the same inputs to its readout as the one that was drawn.
 4. With blocks in turn, the alternative is chosen over all blocks, and the model is trained once more on all of the
@@ -51,6 +52,8 @@ class Trainer(ABC):
     """
 
     kind: ClassVar[str]
+    setting_name: ClassVar[str] = "setting"  # what the number of an alternative is called, where one is shown
+    setting_unit: ClassVar[str] = ""  # what it is relative to, if anything
 
     @abstractmethod
     def train(self, draw: ReservoirDraw, data: TrainingData, tools: Tools) -> Sequence[Trained]:

@@ -58,6 +58,8 @@ class FreeRun(Trainer):
     """
 
     kind: ClassVar[str] = "free run"
+    setting_name: ClassVar[str] = "steps"
+    setting_unit: ClassVar[str] = "on the free-run error"
 
     trained: str = "readout"
     steps: tuple[int, ...] = (8,)

@@ -48,6 +48,8 @@ class LeastSquares(Trainer):
     """
 
     kind: ClassVar[str] = "least squares"
+    setting_name: ClassVar[str] = "ridge"
+    setting_unit: ClassVar[str] = "relative"
 
     ridges: tuple[float, ...] = (1e-8,)
 

@@ -53,6 +53,8 @@ class VariableProjection(Trainer):
     """
 
     kind: ClassVar[str] = "variable projection"
+    setting_name: ClassVar[str] = "ridge"
+    setting_unit: ClassVar[str] = "for each sample"
 
     ridges: tuple[float, ...] = (1e-8, 1e-5)
     shared: int = 24
