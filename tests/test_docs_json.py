@@ -109,6 +109,7 @@ def printed(tmp_path_factory):
         ("identify", ["train.csv", *columns, "--law", "broad", *small[2:], "--run", "clipped"], 0),
         ("show", ["clipped"], 0),
         ("simulate", ["clipped", "test.csv"], 0),
+        ("identify", ["train.csv", *columns, "--law", "cascade", *small[4:], "--run", "cascades"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
         ("audit", ["one", "--data", "train.csv", "--data", "val.csv"], 1),
@@ -209,9 +210,11 @@ def test_what_the_page_says_of_the_values_holds(printed):
         {"validation"},
         set(),
         {"validation"},
+        {"validation"},
     ]
-    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None] * 4 + [3] + [None] * 3
-    assert [value["committee"] is None for value in printed["identify"]] == [False] * 4 + [True, False, True, False]
+    assert [value["certificate"]["blocks"] for value in printed["identify"]] == [None] * 4 + [3] + [None] * 4
+    without = [number for number, value in enumerate(printed["identify"]) if value["committee"] is None]
+    assert without == [4, 6], "the one with --committee 0, and the one all networks of which diverge"
     assert printed["show"][-2]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][1]
     own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "clopper_pearson", "statement"}
@@ -229,7 +232,7 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert (with_outputs["first"], to_file["first"]) == (60, 0)
     assert len(with_outputs["outputs"]["pH"]) == with_outputs["samples"] == 190
     assert to_file["output"] == "simulated.csv"
-    diverged = printed["identify"][-2]
+    diverged = printed["identify"][6]
     assert (diverged["stability"], diverged["certificate"]["threshold"]) == (None, None)
 
 
