@@ -22,7 +22,7 @@ from echobound.network.laws import (
 )
 from echobound.network.limits import Limits
 from echobound.network.loading import load_model
-from echobound.network.mixed import MixedLaw, law_drawn_from, network_law_from_dict
+from echobound.network.mixed_law import MixedLaw, law_drawn_from, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.plant_model import PlantModel
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir

@@ -23,7 +23,7 @@ from echobound.data.record import Record, as_records
 from echobound.errors import DataError, InputError
 from echobound.network.committee import Committee
 from echobound.network.dynamics import features
-from echobound.network.mixed import MixedLaw, law_drawn_from
+from echobound.network.mixed_law import MixedLaw, law_drawn_from
 from echobound.network.model import EchoStateNetwork
 from echobound.network.plant_model import PlantModel
 from echobound.network.recursive import RecursiveLeastSquares

@@ -1,6 +1,6 @@
 """ReservoirLaw: the distribution that networks are drawn from, and how each draw is trained.
 
-`NetworkLaw` is what all laws of networks have in common; `network.mixed` has one that draws several kinds.
+`NetworkLaw` is what all laws of networks have in common; `network.mixed_law` has one that draws several kinds.
 """
 
 from __future__ import annotations

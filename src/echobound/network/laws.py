@@ -10,7 +10,7 @@ from echobound.errors import InputError
 from echobound.network.cascade_law import CascadeLaw
 from echobound.network.distribution import Choice, LogUniform, Uniform, Value
 from echobound.network.law import NetworkLaw, ReservoirLaw
-from echobound.network.mixed import MixedLaw
+from echobound.network.mixed_law import MixedLaw
 from echobound.network.training import FreeRun, LeastSquares, Trainer, get_trainer
 
 LONG = 20_000

@@ -10,7 +10,7 @@ from echobound.errors import InputError, RunError
 from echobound.files import jsonable
 from echobound.network.law import NetworkLaw
 from echobound.network.laws import Orders, Shape, family_names, get_laws
-from echobound.network.mixed import NETWORK_LAWS, network_law_from_dict
+from echobound.network.mixed_law import NETWORK_LAWS, network_law_from_dict
 from echobound.network.training import Trainer
 from echobound.scores import Score, get_score
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from echobound.errors import InputError
 from echobound.network.laws import Orders
-from echobound.network.mixed import MixedLaw
+from echobound.network.mixed_law import MixedLaw
 from echobound.network.training import Trainer
 from echobound.plan.laws import Law, LawChoice, measures_of, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
