@@ -67,7 +67,7 @@ def facts(result):
     found = {
         "table": table_of(result.table),
         "certificate": numbers(result.certificate.to_dict()),
-        "scores": numbers(result.scores),
+        "scores": numbers(result.network_scores),
         "model": weights(result.network),
     }
     if result.committee is not None:

@@ -104,7 +104,7 @@ def test_identify_with_a_few_networks_of_several_kinds(desk):
     done = echobound(*arguments, cwd=desk)
     for words in (
         "note: law: mixed, which draws networks of several kinds",
-        "a mean robust FIT above",
+        "a robust FIT above",
         "networks: 8, 0 of them diverged",
         "delivered: the committee",
         "bound: of the committee: every free run stays within ",

@@ -45,7 +45,7 @@ def test_the_best_network_is_picked_and_certified(run, ph_records):
 def test_the_committee_is_delivered_and_scored(run, ph_records):
     _, result = run
     assert (result.delivered, result.model) == ("committee", result.committee)
-    assert "median of the 10 best networks" in result.reason
+    assert "median of 10 of the best networks" in result.reason
     simulated = result.model.simulate(ph_records[1])
     scored = result.scores["validation"]["fit"]
     assert scored == result.committee_scores["validation"]["fit"] != result.network_scores["validation"]["fit"]

@@ -24,7 +24,7 @@ from echobound.runs.folder import RunFolder
 from echobound.scores import rmse
 from echobound.verify import verify
 
-FEW = {"networks": 12, "beta": 0.5, "workers": 2, "seed": 2}  # with this seed, all four kinds are among the draws
+FEW = {"networks": 12, "beta": 0.5, "workers": 2, "seed": 1}  # with this seed, all four kinds are among the draws
 
 
 @pytest.fixture(scope="module")
