@@ -384,7 +384,7 @@ def write_table(results: dict, path: Path) -> None:
     where = sorted({"the GPU" if run.get("device") == "gpu" else f"{run['workers']} cores" for run in runs})
     notes.append(
         f"- s: seconds for a whole identification, mean over the seeds, on {' or '.join(where)}; other work may have"
-        " shared the cores."
+        " shared the cores. CSTR, seed 2, and heat exchanger, seed 4, were suspended for 13 minutes."
     )
     write_whole(path, ("\n".join(lines) + "\n" + NOTES.format(notes="\n".join(notes), **JOURNAL)).encode())
 
