@@ -23,6 +23,7 @@ ORDER = [
     {"runs"},
     {"campaign"},
     {"report"},
+    {"export"},
     {"identify", "verify", "generalise", "audit"},
     {"compare", "renew", "estimators"},
     {"reproduce"},
@@ -50,7 +51,7 @@ HOMES = {
     "sklearn": "estimators",
     "matplotlib": "report",
     "bokeh": "report",
-    "jinja2": "report",
+    "jinja2": ("report", "export"),
     "typer": "cli",
     "rich": "cli",
 }
