@@ -11,12 +11,15 @@ from echobound.errors import InputError
 from echobound.export import TARGETS, export_model
 from echobound.export.base import difference
 from echobound.export.card import card_of, identifier
+from echobound.network import Committee
 
 MODELS = model_zoo.zoo()
 # What a target needs to run here besides its Python packages: skipped where absent, except where all must be there.
 PROGRAMS = {"matlab": "octave-cli", "c": "cc", "fmu": "cc"}
-# Starting such a program takes longer than all runs together: these targets have fewer models, one of each structure.
-SLOW = {"matlab": ("all features", "late readout", "even committee")}
+# Starting a program or compiling takes longer than all runs together: fewer models, of each structure. An FMU is made of
+# the exported C, which is compiled for all of them.
+FEW = ("all features", "late readout", "even committee")
+SLOW = {"matlab": FEW, "fmu": FEW}
 CASES = [(target, name) for target in TARGETS for name in SLOW.get(target, MODELS)]
 
 
@@ -89,6 +92,26 @@ def test_what_a_target_cannot_do_is_refused_in_a_sentence(tmp_path):
             with pytest.raises(InputError, match="in double precision, not in float"):
                 export_model(MODELS["plain"], tmp_path / f"m{target.suffix}", name, precision="float")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_member_that_may_diverge_is_refused_where_it_cannot_be_left_out(tmp_path):
+    runaway, tame = model_zoo.network(output_delays=1), model_zoo.network(seed=1)
+    committee = Committee((runaway, tame, model_zoo.cascade()))
+    for name, target in TARGETS.items():
+        if not target.leaves_out_diverged:
+            with pytest.raises(InputError, match="cannot leave out a member that diverges"):
+                export_model(committee, tmp_path / f"m{target.suffix}", name)
+            export_model(runaway, tmp_path / f"m{target.suffix}", name)
+
+
+@pytest.mark.parametrize("target", [name for name, target in TARGETS.items() if target.leaves_out_diverged])
+def test_a_member_that_diverges_is_left_out(target, tmp_path):
+    runaway = model_zoo.network(output_delays=1, seed=2)
+    runaway.readout[:] = 50.0
+    model = Committee((runaway, model_zoo.network(seed=1), model_zoo.network(seed=3)))
+    assert not np.isfinite(runaway.simulate(model_zoo.excitation(model, 300)).y).all()
+    check = exported(target, model, tmp_path).check(model_zoo.excitation(model, 300))
+    assert check.largest_difference < 1e-12
 
 
 def test_a_difference_that_is_not_a_number_is_not_small():

@@ -52,6 +52,10 @@ HOMES = {
     "matplotlib": "report",
     "bokeh": "report",
     "jinja2": ("report", "export"),
+    "onnx": "export",
+    "onnxruntime": "export",
+    "control": "export",
+    "do_mpc": "export",
     "typer": "cli",
     "rich": "cli",
 }
@@ -70,6 +74,11 @@ FIRST_USE = {
     "rich",
     "dask",
     "distributed",
+    "onnx",
+    "onnxruntime",
+    "casadi",
+    "control",
+    "do_mpc",
 }
 MODULES = sorted(SRC.rglob("*.py"))
 

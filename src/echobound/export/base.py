@@ -17,6 +17,7 @@ from echobound.arrays import Signal
 from echobound.errors import InputError
 from echobound.export.card import Card
 from echobound.network import Stepper
+from echobound.network.equations import Equations
 
 PRECISIONS = ("double", "float")
 
@@ -45,6 +46,8 @@ class Target(ABC):
         Whether several files are written into a folder; otherwise `suffix` is what the one file ends in.
     precisions
         In which precisions it can compute.
+    leaves_out_diverged
+        Whether its median leaves out members that have diverged, as a committee does.
     """
 
     name: ClassVar[str]
@@ -52,6 +55,7 @@ class Target(ABC):
     folder: ClassVar[bool] = False
     suffix: ClassVar[str] = ""
     precisions: ClassVar[tuple[str, ...]] = ("double",)
+    leaves_out_diverged: ClassVar[bool] = True
 
     @abstractmethod
     def write(self, job: Job, path: Path) -> list[Path]:
@@ -71,6 +75,13 @@ class Target(ABC):
             raise InputError(
                 f"the target {self.name} computes in {' or '.join(self.precisions)} precision, not in {job.precision}:"
                 " leave out the precision"
+            )
+        members = job.stepper.equations
+        if len(members) > 1 and not self.leaves_out_diverged and any(may_diverge(one) for one in members):
+            raise InputError(
+                f"the target {self.name} cannot leave out a member that diverges, and this committee has members that"
+                " may: they feed back outputs without limits; export the picked network instead, or identify with a law"
+                " that clips"
             )
 
 
@@ -130,6 +141,20 @@ class Export:
             largest = max(largest, difference(got, want))
             count += len(want)
         return Check(largest, count, tuple(runs))
+
+
+def may_diverge(one: Equations) -> bool:
+    """Whether outputs may run to infinity: they come back into outputs linearly, and nothing clips them.
+
+    What passes a tanh is bounded, and the filters of cascades are stable.
+    """
+    if one.limits is not None:
+        return False
+    states, _, outputs, _ = one.parts
+    reached, linear = one.next_state[:, outputs].toarray().any(axis=1), one.next_state[:, states]
+    while ((grown := reached | (linear @ reached.astype(float) != 0)) != reached).any():
+        reached = grown
+    return bool((one.readout[:, states] @ np.diag(reached.astype(float))).any())
 
 
 def difference(got: Signal, want: Signal) -> float:

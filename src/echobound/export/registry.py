@@ -10,11 +10,25 @@ from echobound.errors import InputError, RunError
 from echobound.export.base import PRECISIONS, Export, Job, Target
 from echobound.export.c import CTarget
 from echobound.export.card import card_of, identifier
+from echobound.export.casadi import CasadiTarget
+from echobound.export.control import ControlTarget
 from echobound.export.fmu import FmuTarget
+from echobound.export.matlab import MatlabTarget
+from echobound.export.onnx import OnnxTarget
+from echobound.export.structured_text import StructuredTextTarget
 from echobound.network import Stepper
 from echobound.scenario import Certificate
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CTarget(), FmuTarget())}
+_ALL: tuple[Target, ...] = (
+    CTarget(),
+    FmuTarget(),
+    OnnxTarget(),
+    CasadiTarget(),
+    ControlTarget(),
+    MatlabTarget(),
+    StructuredTextTarget(),
+)
+TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 """Targets by name, the most asked for first."""
 
 
