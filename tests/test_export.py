@@ -16,8 +16,8 @@ from echobound.network import Committee
 MODELS = model_zoo.zoo()
 # What a target needs to run here besides its Python packages: skipped where absent, except where all must be there.
 PROGRAMS = {"matlab": "octave-cli", "c": "cc", "fmu": "cc"}
-# Starting a program or compiling takes longer than all runs together: fewer models, of each structure. An FMU is made of
-# the exported C, which is compiled for all of them.
+# Starting a program or compiling takes longer than all runs together: fewer models, of each structure. An FMU is made
+# of the exported C, which is compiled for all of them.
 FEW = ("all features", "late readout", "even committee")
 SLOW = {"matlab": FEW, "fmu": FEW}
 CASES = [(target, name) for target in TARGETS for name in SLOW.get(target, MODELS)]

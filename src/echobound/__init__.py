@@ -9,10 +9,12 @@ from echobound.data import Record, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
 from echobound.network import LeastSquares, broad, from_reservoirpy, load_model, paper  # isort: skip
+from echobound.network import Stepper, linearise, operating_point  # isort: skip
 from echobound.scenario import Certificate, Generalisation  # isort: skip
 from echobound.plan import Plan  # isort: skip
 from echobound.runs import RunFolder  # isort: skip
 from echobound.campaign import Computing  # isort: skip
+from echobound.export import export_model  # isort: skip
 from echobound.identify import Identification, identify  # isort: skip
 from echobound.compare import compare  # isort: skip
 from echobound.verify import verify  # isort: skip
@@ -37,14 +39,18 @@ __all__ = [
     "ReservoirLaw",
     "RunFolder",
     "Score",
+    "Stepper",
     "Uniform",
     "audit",
     "broad",
     "compare",
+    "export_model",
     "from_reservoirpy",
     "generalise",
     "identify",
+    "linearise",
     "load_model",
+    "operating_point",
     "paper",
     "ph_experiment",
     "read_csv",
