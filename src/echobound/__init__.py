@@ -5,7 +5,7 @@ The public names follow the flow: records, what is drawn, the search, its certif
 
 from echobound.errors import EchoboundError  # isort: skip
 from echobound.scores import Score, register_score  # isort: skip
-from echobound.data import Record, read_csv, read_records, split  # isort: skip
+from echobound.data import Inspection, Record, inspect_file, read_csv, read_records, split  # isort: skip
 from echobound.plants import ph_experiment  # isort: skip
 from echobound.network import Choice, Committee, EchoStateNetwork, LogUniform, ReservoirLaw, Uniform  # isort: skip
 from echobound.network import LeastSquares, broad, from_reservoirpy, load_model, paper  # isort: skip
@@ -30,6 +30,7 @@ __all__ = [
     "EchoboundError",
     "Generalisation",
     "Identification",
+    "Inspection",
     "LeastSquares",
     "LogUniform",
     "Plan",
@@ -44,6 +45,7 @@ __all__ = [
     "from_reservoirpy",
     "generalise",
     "identify",
+    "inspect_file",
     "load_model",
     "paper",
     "ph_experiment",
