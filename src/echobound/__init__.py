@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from echobound.audit import Audit, audit
     from echobound.campaign import Computing
     from echobound.compare import compare
-    from echobound.data import Record, read_csv, read_records, split
+    from echobound.data import Inspection, Record, inspect_file, read_csv, read_records, split
     from echobound.errors import EchoboundError
     from echobound.generalise import generalise
     from echobound.identify import Identification, identify
@@ -48,6 +48,7 @@ __all__ = [
     "EchoboundError",
     "Generalisation",
     "Identification",
+    "Inspection",
     "LeastSquares",
     "LogUniform",
     "Plan",
@@ -62,6 +63,7 @@ __all__ = [
     "from_reservoirpy",
     "generalise",
     "identify",
+    "inspect_file",
     "load_model",
     "paper",
     "ph_experiment",
@@ -75,7 +77,7 @@ __all__ = [
 _ROOMS = {
     "errors": ("EchoboundError",),
     "scores": ("Score", "register_score"),
-    "data": ("Record", "read_csv", "read_records", "split"),
+    "data": ("Inspection", "Record", "inspect_file", "read_csv", "read_records", "split"),
     "plants": ("ph_experiment",),
     "network": (
         *("Choice", "Committee", "EchoStateNetwork", "LogUniform", "ReservoirLaw", "Uniform"),

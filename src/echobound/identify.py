@@ -176,7 +176,9 @@ def identify(
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
         digests |= {"model": picked.digest if picked else "", "committee": several.digest if several else ""}
         ran = [origin for one in candidates for origin in folder.ledger.origins(family=one.family)]
-        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()))
+        read = tuple(dict.fromkeys(record.note for _, record in experiments.roles if record.note))
+        said = {"data": read} if read else {}  # what was interpolated or resampled when the data were read
+        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()), **said)
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
         folder.finish(certificate, picked, several, delivery)
 
@@ -204,7 +206,7 @@ def identify(
         committee=committee,
         committee_scores=None if committee is None else scores["committee" if several else "model"],
         generalisation=second,
-        chosen=scheme.chosen,
+        chosen=(*scheme.chosen, *(f"data: {note}" for note in read)),
         held=held,
         run=None if run is None else folder.path,
     )

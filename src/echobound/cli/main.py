@@ -22,6 +22,7 @@ from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
+from echobound.cli.inspect import inspect
 from echobound.cli.options import with_options
 from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
@@ -66,6 +67,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
+    inspect: "plant.csv",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
     verify: "runs/demo-1 --fresh 500",
