@@ -23,6 +23,7 @@ ORDER = [
     {"runs"},
     {"campaign"},
     {"report"},
+    {"export"},
     {"identify", "verify", "generalise", "audit"},
     {"compare", "renew", "estimators"},
     {"reproduce"},
@@ -50,7 +51,11 @@ HOMES = {
     "sklearn": "estimators",
     "matplotlib": "report",
     "bokeh": "report",
-    "jinja2": "report",
+    "jinja2": ("report", "export"),
+    "onnx": "export",
+    "onnxruntime": "export",
+    "control": "export",
+    "do_mpc": "export",
     "typer": "cli",
     "rich": "cli",
 }
@@ -69,6 +74,11 @@ FIRST_USE = {
     "rich",
     "dask",
     "distributed",
+    "onnx",
+    "onnxruntime",
+    "casadi",
+    "control",
+    "do_mpc",
 }
 MODULES = sorted(SRC.rglob("*.py"))
 

@@ -21,7 +21,8 @@ from echobound.campaign.feasibility import require_feasible
 from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
-from echobound.errors import DamagedFile
+from echobound.errors import DamagedFile, InputError
+from echobound.export import Export, export_model
 from echobound.kernels.blas import one_blas_thread
 from echobound.network import Committee
 from echobound.plan import Plan, PlanSettings, settle_questions, settle_validation
@@ -100,6 +101,12 @@ class Identification:
     def optimism(self) -> Optimism | None:
         """The pick's score on test data beside that on validation data; None without test data."""
         return None if self.generalisation is None else self.generalisation.optimism
+
+    def export(self, path: str | Path, to: str, **options: Any) -> Export:
+        """Export the delivered model with its certificate; `export_model` has the options, and exports any model."""
+        if self.model is None:
+            raise InputError("there is no model to export, since all networks diverged: identify with another law")
+        return export_model(self.model, path, to, certificate=self.certificate, **options)
 
     @property
     def episodes(self) -> ErrorLimit | None:

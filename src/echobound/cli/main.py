@@ -20,6 +20,7 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.export import export
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
 from echobound.cli.inspect import inspect
@@ -75,6 +76,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
     renew: "runs/plant new.csv --open-loop --updates 12",
     adapt: "runs/plant new.csv --test later.csv --output adapted.npz",
+    export: "runs/plant --to c --output plant --check",
     audit: "runs/plant --data plant.csv",
     watch: "runs/demo-1",
     report: "runs/demo-1 --open",
