@@ -11,7 +11,7 @@ import typer
 import echobound
 from echobound.cli.options import ComputingOptions, Options
 from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
-from echobound.cli.show import model_facts, print_result
+from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.identify import Identification
 from echobound.network import PlantModel
@@ -124,11 +124,11 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
             limit = None if second is None else second.limit(beside)
             facts[name] |= {"scores": scores, "episodes": None if limit is None else limit.to_dict()}
     content = {
+        **assessment_facts(result.assessment),
         "run": str(result.run),
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
         "ended": ended(result.table),
-        "scores": result.scores,
         "stability": result.network.stability.to_dict() if isinstance(result.network, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),
