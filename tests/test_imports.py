@@ -18,7 +18,7 @@ ORDER = [
     {"data"},
     {"plants", "network"},
     {"kernels"},
-    {"candidates"},
+    {"candidates", "diagnostics"},
     {"plan"},
     {"runs"},
     {"campaign"},
