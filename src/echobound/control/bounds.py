@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from echobound.arrays import Vector
+from echobound.arrays import Signal, Vector
 from echobound.data.scaling import Scaling
 from echobound.errors import InputError
 
@@ -50,7 +50,7 @@ def bounds_of(
     known = np.array([i for i in range(len(model.input_names)) if i not in positions], dtype=np.int64)
     if (low is None or high is None) and scaling.kind != "minmax":
         raise InputError(
-            "the model does not know the range of its inputs: give the lower and the upper bound of each manipulated one"
+            "the model does not know the range of its inputs: give a lower and an upper bound of each manipulated one"
         )
     trained = scaling.input_offset[positions], (scaling.input_offset + scaling.input_span)[positions]
     lower = trained[0] if low is None else channel_values("the lower bound of the inputs", low, names)
@@ -59,7 +59,9 @@ def bounds_of(
     outputs = list(model.output_names)
     rates = np.full(len(names), np.inf) if rate is None else channel_values("the rate", rate, names, infinite=True)
     if not (rates > 0).all():
-        raise InputError("the rate of an input must be positive: leave the input out of the manipulated ones to hold it")
+        raise InputError(
+            "the rate of an input must be positive: leave the input out of the manipulated ones to hold it"
+        )
     least = np.full(len(outputs), -np.inf)
     if output_low is not None:
         least = channel_values("the lower bound of the outputs", output_low, outputs, infinite=True)
@@ -94,6 +96,27 @@ def channel_values(
     if least is not None and (values < least).any():
         raise InputError(f"{what} must not be below {least:g}, got {', '.join(f'{one:g}' for one in values)}")
     return np.broadcast_to(values, (len(names),)).copy()
+
+
+def ahead(what: str, values: ArrayLike, names: Sequence[str], count: int, held: Vector, notes: list[str]) -> Signal:
+    """Values ``(step, channel)`` for the next samples; the last row is held, and so is `held` where there is no number.
+
+    Examples
+    --------
+    >>> notes = []
+    >>> ahead("reference", [np.nan, 7.0], ["pH"], 3, np.array([6.0]), notes).ravel().tolist(), notes
+    ([6.0, 7.0, 7.0], ['the reference is not a number: the last one is held'])
+    """
+    given, channels = np.asarray(values, dtype=np.float64), len(names)
+    rows = given.reshape(-1, channels) if given.ndim < 2 and given.size % channels == 0 else given
+    if rows.ndim != 2 or rows.shape[1] != channels or not len(rows):
+        raise InputError(f"the {what} must be (step, {channels}) for {', '.join(names)}, got shape {given.shape}")
+    rows = np.concatenate([rows, np.repeat(rows[-1:], max(count - len(rows), 0), axis=0)])[:count]
+    if not np.isfinite(rows).all():
+        notes.append(f"the {what} is not a number: the last one is held")
+        for k in range(len(rows)):
+            rows[k] = held = np.where(np.isfinite(rows[k]), rows[k], held)
+    return np.asarray(rows)
 
 
 def within(bounds: Bounds, u: Vector, previous: Vector) -> Vector:

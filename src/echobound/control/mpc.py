@@ -4,64 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from echobound.arrays import Array, Mask, Signal, Vector
-from echobound.control.bounds import Bounds, bounds_of, channel_values, within
-from echobound.control.observer import GAIN, GATE, Observer, Reading
+from echobound.arrays import Array, Matrix, Signal, Vector
+from echobound.control.bounds import ahead, bounds_of, channel_values, within
+from echobound.control.observer import GAIN, GATE, Observer
 from echobound.control.planning import Effort, Outcome, plan_inputs
 from echobound.control.prediction import Predictor, members_of
 from echobound.control.problem import Problem
+from echobound.control.steps import Active, ControlStep
 from echobound.errors import InputError
 
 MOVE_WEIGHT = 0.1
 SLACK = (10.0, 1000.0)  # linear and square: of one scale of an output for one sample
 ACTIVE = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Active:
-    """What holds the planned inputs back, and where an output bound cannot be kept."""
-
-    low: Mask  # (block, input): at the lower bound
-    high: Mask  # (block, input)
-    rate: Mask  # (block, input): changing as fast as allowed
-    output: Mask  # (step, output): where a model is at or beyond a bound
-    slack: Signal  # (step, output): how far the furthest is beyond it, in the output's units
-
-    @property
-    def words(self) -> str:
-        """In one phrase, for tables."""
-        parts = [
-            ("lower bound", self.low.any()),
-            ("upper bound", self.high.any()),
-            ("rate", self.rate.any()),
-            ("output bound", self.output.any()),
-            ("output beyond its bound", bool((self.slack > 0).any())),
-        ]
-        return ", ".join(name for name, holds in parts if holds) or "nothing"
-
-
-@dataclass(frozen=True, eq=False)
-class ControlStep:
-    """What was decided at one sample, and how."""
-
-    u: Vector  # (manipulated,): what to apply until the next sample
-    inputs: Signal  # (step, manipulated): what is planned from this sample on
-    outputs: Signal  # (step, output): what is expected for it, at the next samples; of a committee the mean
-    cost: float
-    residual: float  # of the Karush-Kuhn-Tucker conditions; infinite if not even one program was solved
-    converged: bool  # whether that is within the tolerance; otherwise the best feasible inputs found are applied
-    iterations: int
-    failures: int  # quadratic programs that the solver gave up
-    seconds: float  # wall-clock time
-    active: Active
-    reading: Reading
-    notes: tuple[str, ...]  # what was put in place of something unusable
 
 
 class MPC:
@@ -70,8 +29,8 @@ class MPC:
     Parameters
     ----------
     model
-        Any delivered model. With a committee, the cost is the mean of its members' costs, and the output bounds hold for
-        every member.
+        Any delivered model. With a committee, the cost is the mean of its members' costs, and the output bounds hold
+        for every member.
     horizon
         How many samples are predicted.
     control_horizon
@@ -93,7 +52,8 @@ class MPC:
     scenarios
         Further models that must stay within the output bounds, and have no part in the cost.
     starts
-        1: plan from the last planned inputs. 2: also from inputs that are held, and the cheaper outcome is taken.
+        1: plan from the last planned inputs. 2: at news (another reference, an unfinished plan) also from inputs that
+        are held, and the cheaper outcome is taken: there are local minima.
     effort
         How much is done for one sample.
     gain, gate
@@ -142,7 +102,9 @@ class MPC:
         if starts not in (1, 2):
             raise InputError(f"planning has 1 start or 2, got {starts}")
         if not (len(slack_weight) == 2 and slack_weight[0] >= 0 and slack_weight[1] > 0):
-            raise InputError("the weights of a slack must be a linear one that is not negative and a positive square one")
+            raise InputError(
+                "the weights of a slack must be a linear one that is not negative and a positive square one"
+            )
         costed = [Predictor(one) for one in members_of(model)]
         given = [scenarios] if hasattr(scenarios, "simulate") else list(scenarios)
         others = [Predictor(one) for several in given for one in members_of(several)]
@@ -163,6 +125,9 @@ class MPC:
         self.slack_weight = slack_weight
         self.supports: set[int] = set()
         self._planned: Signal | None = None
+        self._wanted: Signal | None = None
+        self._finished = True
+        self._disturbance = np.zeros(len(self.bounds.known))
         self._column = self._columns()
 
     @property
@@ -186,6 +151,7 @@ class MPC:
         self._disturbance = self._given_disturbance(disturbance, None)[0]
         self.observer.start(self._whole_input(applied, self._disturbance), y)
         self._u, self._planned, self._reference = applied, None, np.atleast_1d(np.asarray(y, float)).copy()
+        self._wanted, self._finished = None, True
         self.supports = set()
 
     def step(
@@ -213,7 +179,7 @@ class MPC:
         wanted = self._given_reference(reference, notes)
         known = self._given_disturbance(disturbance, notes)
         problem = self._problem(wanted, known)
-        outcome = plan_inputs(problem, self._starts(), self.effort)
+        outcome = plan_inputs(problem, self._starts(wanted), self.effort)
         self.supports |= problem.supports
         planned = self._inputs(outcome.at.v)
         if not np.isfinite(outcome.at.cost):
@@ -224,7 +190,7 @@ class MPC:
         planned[0] = u
         self.observer.advance(self._whole_input(u, known[0]))
         active = self._active(outcome, problem)
-        self._u, self._planned, self._disturbance = u, planned, known[0]
+        self._u, self._planned, self._disturbance, self._finished = u, planned, known[0], outcome.converged
         return ControlStep(
             u=u,
             inputs=planned,
@@ -241,7 +207,7 @@ class MPC:
         )
 
     def _problem(self, wanted: Signal, known: Signal) -> Problem:
-        """This sample's optimisation."""
+        """The optimisation of this sample."""
         own, bounds = self.observer, self.bounds
         span = bounds.high - bounds.low
         states, now, offsets = own.states, own.now.copy(), own.offsets.copy()
@@ -257,10 +223,21 @@ class MPC:
             spans = np.tile(span, self.control_horizon) if sensitive else np.ones(0)
             return np.stack([y for y, _ in found]), np.stack([slopes * spans for _, slopes in found])
 
+        def curvature(errors: Array) -> Matrix | None:
+            total = np.zeros((len(self.bounds.low) * self.control_horizon,) * 2)
+            for one, error in zip(own.predictors, errors, strict=True):
+                if error.any():
+                    second = one.curvature(error)
+                    if second is None:
+                        return None
+                    total += second
+            return total * np.outer(*(np.tile(span, self.control_horizon),) * 2)
+
         samples = np.ones(self.control_horizon)
         samples[-1] += self.horizon - self.control_horizon
         return Problem(
             outlook=outlook,
+            curvature=curvature,
             reference=wanted,
             previous=(self._u - bounds.low) / span,
             rate=bounds.rate / span,
@@ -277,14 +254,21 @@ class MPC:
             costed=self.costed,
         )
 
-    def _starts(self) -> list[Vector]:
-        """Planned inputs to begin with, within all bounds: the last ones, a sample later, and the present one held."""
+    def _starts(self, wanted: Signal) -> list[Vector]:
+        """Planned inputs to begin with, within all bounds: the last ones, a sample later, and the present one held.
+
+        The latter only if there is news: another reference than was known, or a plan that was not finished. Otherwise
+        the plan of the last sample, which won then, is continued.
+        """
         held = np.repeat(self._u[None], self.horizon, axis=0)
+        expected = None if self._wanted is None else np.concatenate([self._wanted[1:], self._wanted[-1:]])
+        news = expected is None or not np.array_equal(expected, wanted) or not self._finished
+        self._wanted = wanted
         if self._planned is None:
             return [self._planned_values(held)]
         shifted = np.concatenate([self._planned[1:], self._planned[-1:]])
         starts = [self._planned_values(self._feasible(shifted))]
-        return [*starts, self._planned_values(held)] if self.starts == 2 else starts
+        return [*starts, self._planned_values(held)] if self.starts == 2 and news else starts
 
     def _feasible(self, inputs: Signal) -> Signal:
         """The nearest inputs that keep rates and bounds, sample after sample."""
@@ -304,7 +288,7 @@ class MPC:
         bounds = self.bounds
         blocks = bounds.low + v.reshape(self.control_horizon, -1) * (bounds.high - bounds.low)
         rest = np.repeat(blocks[-1:], self.horizon - self.control_horizon, axis=0)
-        return np.clip(np.concatenate([blocks, rest]), bounds.low, bounds.high)
+        return np.asarray(np.clip(np.concatenate([blocks, rest]), bounds.low, bounds.high))
 
     def _all_inputs(self, v: Vector, known: Signal) -> Signal:
         """All inputs of the model ``(horizon + 1, input)``; the last one is held for the present input of a readout."""
@@ -314,7 +298,7 @@ class MPC:
         u[:, self.bounds.known] = known
         return u
 
-    def _columns(self) -> Array:
+    def _columns(self) -> NDArray[np.int64]:
         """Which planned input each input of the model is, -1 for known disturbances."""
         count = len(self.bounds.manipulated)
         column = np.full((self.horizon + 1, len(self.model.input_names)), -1)
@@ -328,42 +312,21 @@ class MPC:
         return whole
 
     def _given_reference(self, reference: ArrayLike, notes: list[str]) -> Signal:
-        outputs = len(self.model.output_names)
-        given = np.asarray(reference, dtype=np.float64)
-        rows = given.reshape(-1, outputs) if given.ndim < 2 and (given.ndim == 0 or outputs > 1) else given
-        rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or rows.shape[1] != outputs or not len(rows):
-            raise InputError(f"a reference (step, {outputs}) was expected, got shape {given.shape}")
-        rows = np.concatenate([rows, np.repeat(rows[-1:], max(self.horizon - len(rows), 0), axis=0)])[: self.horizon]
-        if not np.isfinite(rows).all():
-            notes.append("the reference is not a number: the last one is held")
-            rows, before = rows.copy(), self._reference
-            for k in range(len(rows)):
-                rows[k] = before = np.where(np.isfinite(rows[k]), rows[k], before)
+        names = self.model.output_names
+        rows = ahead("reference", reference, names, self.horizon, self._reference, notes)
         self._reference = rows[0].copy()
         return rows
 
     def _given_disturbance(self, disturbance: ArrayLike | None, notes: list[str] | None) -> Signal:
-        count = len(self.bounds.known)
-        if not count:
+        names = self.disturbances
+        if not names:
             return np.zeros((self.horizon + 1, 0))
         if disturbance is None:
-            names = ", ".join(self.disturbances)
-            raise InputError(f"the model has inputs that the controller does not move ({names}): give their values")
-        given = np.asarray(disturbance, dtype=np.float64)
-        rows = given.reshape(-1, count) if given.ndim < 2 else given
-        if rows.ndim != 2 or rows.shape[1] != count or not len(rows):
-            raise InputError(f"known disturbances (step, {count}) were expected, got shape {given.shape}")
-        missing = max(self.horizon + 1 - len(rows), 0)
-        rows = np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])[: self.horizon + 1]
-        if not np.isfinite(rows).all():
-            if notes is None:
-                raise InputError("known disturbances must be numbers when the controller is started")
-            notes.append("a known disturbance is not a number: the last one is held")
-            rows, before = rows.copy(), self._disturbance
-            for k in range(len(rows)):
-                rows[k] = before = np.where(np.isfinite(rows[k]), rows[k], before)
-        return rows
+            listed = ", ".join(names)
+            raise InputError(f"the model has inputs that the controller does not move ({listed}): give their values")
+        if notes is None and not np.isfinite(np.asarray(disturbance, dtype=np.float64)).all():
+            raise InputError("known disturbances must be numbers when the controller is started")
+        return ahead("known disturbance", disturbance, names, self.horizon + 1, self._disturbance, notes or [])
 
     def _active(self, outcome: Outcome, problem: Problem) -> Active:
         v = outcome.at.v.reshape(self.control_horizon, -1)
@@ -375,7 +338,7 @@ class MPC:
             low=v <= ACTIVE,
             high=v >= 1 - ACTIVE,
             rate=moves >= problem.rate - ACTIVE,
-            output=at_bound.any(axis=0),
+            output=np.asarray(at_bound.any(axis=0)),
             slack=outcome.at.slack * scale,
         )
 

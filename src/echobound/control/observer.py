@@ -1,7 +1,7 @@
 """Observer: where the plant is, from what is measured, with samples that are lost, late or far off.
 
-The models are driven by the measured inputs and outputs, so that each forgets its initial state at the rate at which its
-reservoir contracts (||W_x|| < 1). What they do not explain is taken for a constant that is added to their outputs:
+The models are driven by the measured inputs and outputs, so that each forgets its initial state at the rate at which
+its reservoir contracts (||W_x|| < 1). What they do not explain is taken for a constant that is added to their outputs:
 d(k) = d(k-1) + L (y(k) - own output - d(k-1)). As it is fed back together with the own output, a model whose prediction
 has settled predicts what is measured, whatever is wrong with it: that is what makes tracking free of offset.
 """
@@ -89,7 +89,9 @@ class Observer:
         if not 0 < gain <= 1:
             raise InputError(f"the gain of the observer must be above 0 and at most 1, got {gain:g}")
         if not gate > 0 or patience < 1 or latest < 0:
-            raise InputError("the gate of the observer must be positive, its patience at least 1, `latest` not negative")
+            raise InputError(
+                "the gate of the observer must be positive, its patience at least 1, `latest` not negative"
+            )
         several: Sequence[Any] = models if isinstance(models, list | tuple) else [models]
         singles = [single for model in several for single in members_of(model)]
         self.predictors = tuple(one if isinstance(one, Predictor) else Predictor(one) for one in singles)
@@ -138,11 +140,10 @@ class Observer:
         if not 0 <= age <= len(self._past):
             nothing = np.zeros(self.outputs, dtype=bool)
             return Reading(nothing, ~nothing, nothing, np.full(self.outputs, np.nan))
-        later = [self._past.pop() for _ in range(age)][::-1]
-        if later:
-            after, self._sample = self._sample, later[0]
+        later = [self._current, *(self._past.pop() for _ in range(age))][::-1]
+        self._sample = later[0]
         reading = self._accept(measured)
-        for one in [*later[1:], after] if later else []:
+        for one in later[1:]:
             # What was known of the following samples is kept; only their states are computed again.
             self.advance(one.u)
             self._sample = replace(self._current, y=one.y)
@@ -167,11 +168,11 @@ class Observer:
         innovation = measured - np.median(self._own() + self._current.offsets, axis=0)
         outlying = np.zeros(self.outputs, dtype=bool)
         for o in np.flatnonzero(~lost):
-            seen = self._innovations[o]
+            seen, far = self._innovations[o], False
             if len(seen) >= FEWEST:
-                spread = max(1.4826 * float(np.median(seen)), self._floor[o])
-                outlying[o] = abs(innovation[o]) > self.gate * spread and self._refused[o] < self.patience
-            self._refused[o] = self._refused[o] + 1 if outlying[o] else 0
+                far = abs(innovation[o]) > self.gate * max(1.4826 * float(np.median(seen)), self._floor[o])
+            outlying[o] = far and self._refused[o] < self.patience
+            self._refused[o] = self._refused[o] + 1 if far else 0
             seen.append(abs(float(innovation[o])))
         used = ~lost & ~outlying
         known = self._current.y
@@ -179,7 +180,7 @@ class Observer:
         return Reading(used, lost, outlying, innovation)
 
     def _own(self) -> Array:
-        """The own output of each model at this sample. The input of a sample is not known yet: the last one stands in."""
+        """The own output of each model at this sample, whose input is not known yet: the last one stands in."""
         sample = self._current
         return np.stack([p.output(state, sample.u) for p, state in zip(self.predictors, sample.states, strict=True)])
 

@@ -13,6 +13,8 @@ from echobound.control.problem import Evaluation, Problem
 from echobound.control.quadratic import Minimum, Quadratic, minimise
 
 HALVINGS = 12  # of a step that does not lower the cost
+PLAIN = 2  # iterations of Gauss-Newton at least, before second derivatives are taken
+SLOW = 0.1  # a residual that is not lowered to this share of what it was: second derivatives then pay
 DECREASE = 1e-4  # of the predicted decrease, at least
 
 
@@ -30,7 +32,7 @@ class Effort:
         Residual of the conditions of Karush, Kuhn and Tucker at which an iteration ends.
     """
 
-    iterations: int = 15
+    iterations: int = 10
     seconds: float | None = None
     tolerance: float = 1e-7
 
@@ -73,10 +75,14 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
     program: Quadratic | None = None
     found: Minimum | None = None
     used = np.zeros(problem.reference.shape, dtype=bool)
+    before, last = np.inf, np.inf  # residuals
     while done < effort.iterations:
         if effort.seconds is not None and done and time.perf_counter() - began > effort.seconds:
             break
-        program, used = problem.condensed(at)
+        # Gauss-Newton is cheap and soon done where it is nearly linear; where it is slow, Newton's method is not.
+        slow = done >= PLAIN and before > 0 and last > SLOW * before
+        second = problem.second(at, found) if slow and found is not None else None
+        program, used = problem.condensed(at, second)
         if not (np.isfinite(program.H).all() and np.isfinite(program.g).all()):
             found, failures = None, failures + 1
             break
@@ -85,8 +91,9 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
         if found is None:
             failures += 1
             break
-        problem.note_supports(program, found)
+        problem.note_supports(found)
         residual = problem.residual(at, program, used, found)
+        before, last = last, residual
         if residual <= effort.tolerance:
             break
         better = _search(problem, at, found.x[: problem.count], problem.predicted(at, program, used, found))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Signal, Vector
+from echobound.arrays import Array, Matrix, Signal, Vector
 from echobound.kernels import compiled_rollout
 from echobound.network import Committee, EchoStateNetwork
 from echobound.network.assembly import equations_of
@@ -40,7 +40,7 @@ class Predictor:
         self.equations = equations_of(model)
         self.scaling = self.equations.scaling
         compiled = isinstance(model, EchoStateNetwork) and not model.late_readout
-        self._rollout = compiled_rollout(model.reservoir, model.readout, model.limits) if compiled else None
+        self._rollout: Any = compiled_rollout(model.reservoir, model.readout, model.limits) if compiled else None
 
     def start(self, u: Vector, y: Vector) -> Vector:
         """The state at rest, after this input and this output were held for as long as the washout at least."""
@@ -77,8 +77,19 @@ class Predictor:
             channel = np.zeros(slopes.shape[2], dtype=np.int64)
             for c in range(u.shape[1]):
                 channel[column[column[:, c] >= 0, c]] = c
-            slopes = slopes * (span[:, None] / self.scaling.input_span[channel])
+            self._spans = self.scaling.input_span[channel]
+            slopes = slopes * (span[:, None] / self._spans)
         return self.scaling.outputs_back(outputs), slopes
+
+    def curvature(self, errors: Signal) -> Matrix | None:
+        """Second derivatives ``(v, v)`` of the sum of errors times outputs, at the last outlook with derivatives.
+
+        None of a model whose outlook is not compiled.
+        """
+        if self._rollout is None:
+            return None
+        second: Matrix = self._rollout.curvature(errors * self.scaling.output_span)
+        return second / np.outer(self._spans, self._spans)
 
     def _compiled(
         self, state: Vector, now: Vector, offset: Vector, u: Signal, column: NDArray[Any] | None
@@ -86,7 +97,7 @@ class Predictor:
         hyper, inputs, outputs = self.model.reservoir.hyper, self.equations.inputs, self.equations.outputs
         x, past_u, past_y = np.split(state, [hyper.order, hyper.order + hyper.input_delays * inputs])
         start = (x, past_u.reshape(-1, inputs), past_y.reshape(-1, outputs), now, offset)
-        found: tuple[Signal, Array] = self._rollout(start, u, column)
+        found: tuple[Signal, Array] = self._rollout(start, u, column, column is not None)
         return found
 
     def _stepped(

@@ -1,7 +1,7 @@
 """What a network's outputs will be under planned inputs, and how they change with them, in compiled code.
 
-All signals are scaled. From the state x(0) at the present sample, with the output y(0) that is fed back now and an offset
-d that is added to each output of the network before it is fed back,
+All signals are scaled. From the state x(0) at the present sample, with the output y(0) that is fed back now and an
+offset d that is added to each output of the network before it is fed back,
 
     y(j)   = clip(W_out phi(j)) + d                                           j = 1 .. H
     x(j+1) = (1 - a) x(j) + a tanh(W_x x(j) + W_u u(j) + W_y y(j) + b)        j = 0 .. H-1
@@ -10,6 +10,10 @@ and, with S = dx/dv and F = dy/dv for the planned inputs v, as in `network.deriv
 
     F(j)   = W_out dphi(j)/dv       0 where the output is clipped
     S(j+1) = (1 - a) S(j) + a (1 - tanh^2) (W_x S(j) + W_u du(j)/dv + W_y F(j)).
+
+Only tanh is not linear. So the second derivatives of sum_j e(j)'y(j) are, with the adjoint m(j) of x(j) and the rows g
+of the bracket above, the sum over j and the units of m(j+1) a tanh'' g g': as exact as the first ones, for one pass
+backwards and as many small products of matrices as there are steps.
 """
 
 from __future__ import annotations
@@ -55,13 +59,14 @@ def _combine(z, target, sources, weights, used, count):
 
 
 @njit(**OPTIONS)
-def _rollout(net, inputs, readout, clip, start, u, column, sensitive, z, outputs, slopes):
+def _rollout(net, inputs, readout, clip, start, u, column, sensitive, kept, z, outputs, slopes, bends, free):
     values, columns, W_u, W_y, bias, leak = net
     x0, past_u, past_y, now, offset = start
     slots, n = values.shape
     last, channels, size, width = u.shape[0] - 1, u.shape[1], readout.shape[0], readout.shape[1]
     delays = inputs.output_delays
-    ring = 2 * n  # where F(j), F(j-1) .. F(j-m) are in z
+    # The rows of z are S(j), S(j+1), which change places unless all of them are kept, and a ring of F(j) .. F(j-m).
+    ring = (last + 1 if kept else 2) * n
     z = bare(z)
     z[:] = 0.0
     x, ahead, tail = x0.copy(), np.zeros(n), np.zeros(width - n)
@@ -98,14 +103,15 @@ def _rollout(net, inputs, readout, clip, start, u, column, sensitive, z, outputs
                     value += readout[o, i] * x[i]
                 for i in range(width - n):
                     value += readout[o, n + i] * tail[i]
-                kept = value
+                held = value
                 if clip.any:
-                    kept = clip.high[o] if value > clip.high[o] else (value if value >= clip.low[o] else clip.low[o])
-                fed[j, o] = kept + offset[o]
+                    held = clip.high[o] if value > clip.high[o] else (value if value >= clip.low[o] else clip.low[o])
+                fed[j, o] = held + offset[o]
                 outputs[j - 1, o] = fed[j, o]
+                free[j - 1, o] = held == value
                 if not sensitive:
                     continue
-                if kept != value:
+                if held != value:
                     _combine(z, own + o, sources, weights, 0, count)
                     continue
                 for i in range(n):
@@ -144,6 +150,7 @@ def _rollout(net, inputs, readout, clip, start, u, column, sensitive, z, outputs
                 inside += W_y[i, o] * fed[j, o]
             bent = tanh(inside)
             ahead[i] = (1.0 - leak[i]) * x[i] + leak[i] * bent
+            bends[j, i] = bent
             if not sensitive:
                 continue
             slope, used = leak[i] * (1.0 - bent * bent), 0
@@ -163,8 +170,44 @@ def _rollout(net, inputs, readout, clip, start, u, column, sensitive, z, outputs
                 if column[j, c] >= 0:
                     z[later + i, column[j, c]] += slope * W_u[i, c]
         x, ahead = ahead, x
-        here, later = later, here
+        here, later = later, later + n if kept else here
         head = (head + delays) % (delays + 1)  # one back in the ring: what was F(j) is then F(j-1)
+
+
+@njit(**OPTIONS)
+def _adjoints(net, inputs, readout, errors, bends, free, weights):
+    """Weights of g g' for each step and unit, from the last step to the first."""
+    values, columns, W_u, W_y, _, leak = net
+    slots, n = values.shape
+    last, size, channels = errors.shape[0], errors.shape[1], W_u.shape[1]
+    first_y = n + (inputs.input_delays + (1 if inputs.present_input else 0)) * channels
+    m, before, eta = np.zeros(n), np.zeros(n), np.zeros((last + 1, size))
+    for j in range(last, -1, -1):
+        # m is the adjoint of x(j+1): zero beyond the last output.
+        before[:] = 0.0
+        if j < last:
+            for i in range(n):
+                bent = bends[j, i]
+                slope = leak[i] * (1.0 - bent * bent)
+                weights[j, i] = -2.0 * bent * slope * m[i]
+                before[i] += (1.0 - leak[i]) * m[i]
+                pushed = slope * m[i]
+                for s in range(slots):
+                    before[columns[s, i]] += values[s, i] * pushed
+                for o in range(size):
+                    eta[j, o] += W_y[i, o] * pushed
+        if j > 0:
+            for o in range(size):
+                eta[j, o] += errors[j - 1, o]
+            for o in range(size):
+                if not free[j - 1, o]:
+                    eta[j, o] = 0.0
+                for i in range(n):
+                    before[i] += readout[o, i] * eta[j, o]
+                for delay in range(1, min(inputs.output_delays, j - 1) + 1):
+                    for p in range(size):
+                        eta[j - delay, p] += readout[o, first_y + (delay - 1) * size + p] * eta[j, o]
+        m, before = before, m
 
 
 class Rollout:
@@ -177,11 +220,15 @@ class Rollout:
         self._net = (values, columns, *rest)
         self._inputs, self._clip = readout_inputs_of(reservoir.hyper), clip_of(limits, len(readout))
         self._readout = contiguous(readout)
-        self._rows = 2 * reservoir.order + (reservoir.hyper.output_delays + 1) * len(readout)
-        self._work = np.zeros((self._rows, 0))
+        self._ring = (reservoir.hyper.output_delays + 1) * len(readout)
+        self._work = np.zeros((0, 0))
 
     def __call__(
-        self, start: tuple[Vector, Matrix, Matrix, Vector, Vector], u: Signal, column: NDArray[Any] | None
+        self,
+        start: tuple[Vector, Matrix, Matrix, Vector, Vector],
+        u: Signal,
+        column: NDArray[Any] | None,
+        kept: bool = False,
     ) -> tuple[Signal, Array]:
         """Outputs ``(step, output)`` at j = 1 .. H, and their derivatives ``(step, output, column)``.
 
@@ -193,15 +240,39 @@ class Rollout:
             Inputs at j = 0 .. H.
         column
             For each of them the planned input that it is, or -1 if it is given; without it, no derivatives.
+        kept
+            Whether what `curvature` needs is kept.
         """
-        steps, size = len(u) - 1, len(self._readout)
+        steps, size, order = len(u) - 1, len(self._readout), self._net[0].shape[1]
         sensitive = column is not None
         numbers = np.full(u.shape, -1, np.int64) if column is None else np.ascontiguousarray(column, dtype=np.int64)
         count = int(numbers.max()) + 1
-        if sensitive and self._work.shape[1] != count:
-            self._work = np.zeros((self._rows, count))
-        work = self._work if sensitive else np.zeros((0, 0))
+        rows = (steps + 1 if kept else 2) * order + self._ring if sensitive else 0
+        if self._work.shape != (rows, count):
+            self._work = np.zeros((rows, count))
         outputs, slopes = np.empty((steps, size)), np.zeros((steps, size, count))
-        rest = (tuple(contiguous(one) for one in start), contiguous(u), numbers, sensitive, work, outputs, slopes)
+        self._bends, self._free = np.empty((steps, order)), np.empty((steps, size), dtype=np.bool_)
+        begin = tuple(contiguous(one) for one in start)
+        rest = (begin, contiguous(u), numbers, sensitive, kept, self._work, outputs, slopes, self._bends, self._free)
         _rollout(self._net, self._inputs, self._readout, self._clip, *rest)
+        self._reached = np.maximum.accumulate(numbers.max(axis=1)) + 1  # columns that differ from zero by then
         return outputs, slopes
+
+    def curvature(self, errors: Signal) -> Matrix:
+        """Second derivatives ``(column, column)`` of the sum of errors times outputs, of the last run that was kept."""
+        steps, order = self._bends.shape
+        weights = np.zeros((steps, order))
+        _adjoints(self._net, self._inputs, self._readout, contiguous(errors), self._bends, self._free, weights)
+        leak, count = self._net[5], self._work.shape[1]
+        S: Array = self._work[: (steps + 1) * order].reshape(steps + 1, order, count)
+        total = np.zeros((count, count))
+        slope = leak * (1.0 - self._bends**2)
+        # The rows hold slope g; a unit that is saturated bends no more.
+        factor = np.where(slope > 1e-9, weights / np.maximum(slope, 1e-9) ** 2, 0.0)
+        for j in range(steps):
+            used = int(self._reached[j])
+            G: Any = S[j + 1, :, :used]
+            if (leak != 1.0).any():
+                G = G - (1.0 - leak)[:, None] * S[j, :, :used]
+            total[:used, :used] += G.T @ (factor[j][:, None] * G)
+        return total
