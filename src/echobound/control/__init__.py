@@ -6,6 +6,7 @@ from echobound.control.observer import Observer, Reading
 from echobound.control.pi import PI
 from echobound.control.planning import Effort
 from echobound.control.plants import FMUPlant, FunctionPlant, PHProcess, Plant, plant_of
+from echobound.control.scenarios import Scenarios, ScenarioStatement, best_networks, epsilon_of, statement_of
 from echobound.control.steps import Active, ControlStep
 
 __all__ = [
@@ -22,6 +23,11 @@ __all__ = [
     "PHProcess",
     "Plant",
     "Reading",
+    "ScenarioStatement",
+    "Scenarios",
+    "best_networks",
+    "epsilon_of",
     "plant_of",
     "simulate_closed_loop",
+    "statement_of",
 ]

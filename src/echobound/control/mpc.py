@@ -107,7 +107,8 @@ class MPC:
             )
         costed = [Predictor(one) for one in members_of(model)]
         given = [scenarios] if hasattr(scenarios, "simulate") else list(scenarios)
-        others = [Predictor(one) for several in given for one in members_of(several)]
+        own = {one.model.digest for one in costed}  # one that the cost is about already is bounded as well
+        others = [Predictor(m) for several in given for m in members_of(several) if m.digest not in own]
         for one in others:
             for name in ("input_names", "output_names", "sampling_time"):
                 if getattr(one.model, name) != getattr(model, name):
