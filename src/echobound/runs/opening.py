@@ -13,7 +13,6 @@ from echobound.data.experiments import records_digest
 from echobound.data.overlap import require_distinct
 from echobound.data.record import Record
 from echobound.errors import DataError, InputError
-from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
 from echobound.network.plant_model import PlantModel
 from echobound.network.response import respond
@@ -58,8 +57,7 @@ def generalisation_of(
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
     if run is None:
-        fast = compiled_dynamics()
-        pairs: Mapping[str, Pairs] = {n: respond(one, episodes, horizon, dynamics=fast) for n, one in models.items()}
+        pairs: Mapping[str, Pairs] = {name: respond(one, episodes, horizon) for name, one in models.items()}
     else:
         pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
