@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from controlled import mixed_members, ph_network, ph_run
 
 from echobound import ph_experiment
 from echobound.control import Observer
 from echobound.errors import InputError
-from controlled import mixed_members, ph_network, ph_run
 
 RECORD = ph_experiment(samples=(300,), seed=5)[0]
 

@@ -74,6 +74,8 @@ class ClosedLoop:
     sampling_time: float
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    input_units: tuple[str, ...]
+    output_units: tuple[str, ...]
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -217,10 +219,20 @@ def simulate_closed_loop(
         notes=tuple(notes),
         bounds=controller.bounds,
         sampling_time=getattr(plant, "sampling_time", 1.0),
-        input_names=getattr(controller, "manipulated", tuple(f"u{i + 1}" for i in range(applied.shape[1]))),
-        output_names=tuple(getattr(getattr(controller, "model", None), "output_names", ()))
-        or tuple(f"y{i + 1}" for i in range(len(y))),
+        **_channels(controller, applied.shape[1], len(y)),
     )
+
+
+def _channels(controller: Any, inputs: int, outputs: int) -> dict[str, tuple[str, ...]]:
+    """Names and units of the model that a controller has, if it has one."""
+    model = getattr(controller, "model", None)
+    if model is None:
+        names = tuple(f"u{i + 1}" for i in range(inputs)), tuple(f"y{i + 1}" for i in range(outputs))
+        units = ("",) * inputs, ("",) * outputs
+    else:
+        names = controller.manipulated, model.output_names
+        units = tuple(model.input_units[model.input_names.index(name)] for name in names[0]), model.output_units
+    return dict(zip(("input_names", "output_names", "input_units", "output_units"), (*names, *units), strict=True))
 
 
 def _rows(what: str, values: ArrayLike | None, count: int | None = None) -> Matrix:

@@ -1,8 +1,8 @@
 """Scenario constraints: output bounds that hold for many networks of a search, and what that says about other networks.
 
 Given the score s of the (m+1)-th best of N independent draws, the m that score more are independent draws of the law
-*given that the score exceeds s*: which of the N they are carries no information beyond that. So they are scenarios in the
-sense of the theory, of the networks that are at least as good as these.
+*given that the score exceeds s*: which of the N they are carries no information beyond that. So they are scenarios in
+the sense of the theory, of the networks that are at least as good as these.
 
 What a controller decides is a function of them. If it stays the same when all but k of them are left out (the support),
 then, with confidence 1 - beta over the draw, a further such network violates the bounds under the planned inputs with
@@ -10,9 +10,9 @@ probability at most
 
     epsilon(k) = 1 - (beta / (m C(m, k)))^(1 / (m - k)),        epsilon(m) = 1
 
-(Campi, Garatti and Ramponi, A general scenario theory for nonconvex optimization and decision making, 2018; nothing has to
-be convex). In a closed loop the past depends on the networks as well: what counts is then the union of the supports of
-all samples so far, since these networks alone would have led to the same past.
+(Campi, Garatti and Ramponi, A general scenario theory for nonconvex optimization and decision making, 2018; nothing has
+to be convex). In a closed loop the past depends on the networks as well: what counts is then the union of the supports
+of all samples so far, since these networks alone would have led to the same past.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def best_networks(run: str | Path | RunFolder, count: int) -> Scenarios:
     order = ranking(rows["scores"][:, 0], plan.measures[0].direction, len(rows))
     if not 1 <= count < len(order):
         raise InputError(
-            f"the number of scenarios must lie between 1 and {len(order) - 1}, one less than there are networks that did"
-            f" not diverge, got {count}"
+            f"the number of scenarios must lie between 1 and {len(order) - 1}, one less than there are networks that"
+            f" did not diverge, got {count}"
         )
     threshold = float(rows["scores"][order[count], 0])
     chosen = [at for at in order[:count] if float(rows["scores"][at, 0]) != threshold]
@@ -100,7 +100,7 @@ def epsilon_of(count: int, support: int, beta: float) -> float:
     Examples
     --------
     >>> [round(epsilon_of(count, 2, 1e-3), 3) for count in (10, 50, 500)], epsilon_of(5, 5, 1e-3)
-    ([0.843, 0.312, 0.048], 1.0)
+    ([0.804, 0.312, 0.049], 1.0)
     """
     if not (0 <= support <= count and count >= 1 and 0 < beta < 1):
         raise InputError(f"a support between 0 and {count} and a beta between 0 and 1 were expected")
