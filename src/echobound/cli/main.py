@@ -20,6 +20,7 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.control import control
 from echobound.cli.export import export
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
@@ -71,6 +72,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     inspect: "plant.csv",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
     verify: "runs/demo-1 --fresh 500",
     show: "runs/demo-1",
     generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
