@@ -25,6 +25,7 @@ from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
 from echobound.cli.simulate import simulate
+from echobound.cli.studio import studio
 from echobound.cli.terminal import stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
@@ -64,6 +65,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
+    studio: "measurements",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
     verify: "runs/demo-1 --fresh 500",
