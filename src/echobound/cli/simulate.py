@@ -14,7 +14,7 @@ import typer
 from echobound.cli.options import Options
 from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
-from echobound.cli.terminal import AsJson, console, print_json
+from echobound.cli.terminal import AsJson, console, print_json, say
 from echobound.data import Record, read_table
 from echobound.errors import InputError
 from echobound.files import write_whole
@@ -62,7 +62,7 @@ def simulate(
         print_json({"run": str(run), **(total if several else contents[0]), **written})
         return
     if output is None:
-        print(text.getvalue(), end="")
+        say(text.getvalue(), end="")
     for one in runs:
         console(error=output is None).print(f"{one.name}: {one.note}" if several else one.note, markup=False)
 
