@@ -13,7 +13,6 @@ from echobound.cli.runs import Run, Which, stored_model
 from echobound.cli.show import print_facts
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner, words
 from echobound.data import Record
-from echobound.kernels import compiled_dynamics
 from echobound.network import Model, respond
 from echobound.network.adaptation import adapt_all
 from echobound.runs import RunFolder
@@ -69,6 +68,6 @@ def adapt(
 
 def _scores(model: Model, tests: list[Record]) -> Summary:
     """FIT and RMSE of the free run over all test records."""
-    pairs = respond(model, tests, dynamics=compiled_dynamics())
+    pairs = respond(model, tests)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return summary(measured, simulated, tests[0].output_names)

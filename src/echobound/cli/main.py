@@ -26,7 +26,7 @@ from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
 from echobound.cli.simulate import simulate
 from echobound.cli.studio import studio
-from echobound.cli.terminal import stop
+from echobound.cli.terminal import say, stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
 
@@ -45,7 +45,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"echobound {version('echobound')}")
+        say(f"echobound {version('echobound')}")
         raise typer.Exit
 
 
@@ -57,7 +57,7 @@ def _options(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        say(context.get_help())
 
 
 # In the order of the overview, each with an example.
@@ -89,7 +89,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter must not stop us
-    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}", error=True)
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = app(standalone_mode=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from echobound.arrays import Scores
-from echobound.cli.terminal import console
+from echobound.cli.terminal import console, say
 from echobound.identify import Identification
 from echobound.network import bound_words
 from echobound.report.panels import ScorePanel, histogram
@@ -71,7 +71,7 @@ def print_result(content: Mapping[str, Any], scores: Scores) -> None:
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else f"All {_drawn(certificate).many} diverged"
     if not out.is_terminal:
-        print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
+        say(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print_facts(_facts(content))
         return
     from rich.console import Group
@@ -94,7 +94,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values: in two columns on a terminal, plain lines when piped."""
     out = console()
     if not out.is_terminal:
-        print("\n".join(f"{name}: {value}" for name, value in facts))
+        say("\n".join(f"{name}: {value}" for name, value in facts))
         return
     from rich.table import Table
     from rich.text import Text

@@ -14,11 +14,10 @@ import typer
 from echobound.cli.options import Options
 from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
-from echobound.cli.terminal import AsJson, console, print_json
+from echobound.cli.terminal import AsJson, console, print_json, say
 from echobound.data import Record, read_table
 from echobound.errors import InputError
 from echobound.files import write_whole
-from echobound.kernels import compiled_dynamics
 from echobound.network import Holding, Simulation, holdings, load_model
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
@@ -63,7 +62,7 @@ def simulate(
         print_json({"run": str(run), **(total if several else contents[0]), **written})
         return
     if output is None:
-        print(text.getvalue(), end="")
+        say(text.getvalue(), end="")
     for one in runs:
         console(error=output is None).print(f"{one.name}: {one.note}" if several else one.note, markup=False)
 
@@ -134,6 +133,6 @@ def _records(model: Any, path: Path, reading: Reading, from_mean: bool) -> list[
 
 
 def _simulated(model: Any, record: Record, measured: bool) -> _Run:
-    done = model.simulate(record if measured else record.u, dynamics=compiled_dynamics())
+    done = model.simulate(record if measured else record.u)
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
     return _Run(record.name, done, scores, holdings(model, done.y))
