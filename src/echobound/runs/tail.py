@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echobound.draws import SEARCH
-from echobound.runs.ledger import PROGRESS, _connect, _progress, _sqlite_errors, _tables
+from echobound.runs.database import connect, require_schema, tables_of, time_limit
+from echobound.runs.ledger import PROGRESS, TABLES, _progress, _sqlite_errors
 from echobound.runs.progress import Progress
 
 MOST = 20_000  # rows taken at one look: whoever comes late to a long ledger catches up in a few
@@ -46,9 +47,10 @@ class LedgerTail:
         """Rows that are new since the last look, at most so many, and the progress of each family."""
         if not self.path.exists():
             return [], {}
-        with _sqlite_errors(self.path), closing(_connect(self.path, write=False)) as db:
-            if not {"rows", "progress"} <= _tables(db):
+        with _sqlite_errors(self.path), closing(connect(self.path, write=False)) as db, time_limit(db, self.path):
+            if not {"rows", "progress"} <= tables_of(db):
                 return [], {}
+            require_schema(db, {"progress": f"CREATE TABLE progress {TABLES['progress']}"}, self.path, others=True)
             query = f"SELECT family, {PROGRESS} FROM progress WHERE stream = ? ORDER BY family"
             progress = {family: _progress(rest) for family, *rest in db.execute(query, (self.stream,))}
             rows = list[NewRow]()

@@ -15,7 +15,7 @@ MISSING = (("", "refuse them"), ("split", "split the record there"))
 def inspected(tables: Tables, name: str, sheet: str | None) -> dict[str, Any]:
     """Columns with their ranges and missing values, and what they probably are."""
     columns = tables.columns(name, sheet)
-    found = []
+    found: list[dict[str, Any]] = []
     for title, values, missing in zip(columns.names, columns.values, columns.missing, strict=True):
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (None, None)
