@@ -58,20 +58,23 @@ async function draw() {
   $("plots").replaceChildren();
   const names = found.outputs[0].curves.map((curve) => curve.name);
   $("plots").append(el("div", {class: "keys"}, el("span", {}, swatch("measured"), "measured"), names.map((name, i) => el("span", {}, swatch(COLOURS[i]), name))));
+  const charts = [];
   for (const output of found.outputs) {
     const top = chart({height: 230, x: state.x, y: range(...limits([...output.measured.y])), title: output.name, unit: output.unit});
     state.sources.push(add(top, "measured", output.measured.x, output.measured.y, (now) => { const one = now.outputs.find((other) => other.name === output.name).measured; return [one.x, one.y]; }));
     output.curves.forEach((curve, i) => state.sources.push(add(top, COLOURS[i], curve.x, curve.y, (now) => { const one = now.outputs.find((other) => other.name === output.name).curves[i]; return [one.x, one.y]; })));
-    await place(top, `${output.name}: measured, and simulated by ${names.join(", ")}`);
+    charts.push(top);
     const errors = chart({height: 100, x: state.x, y: range(...limits(output.curves.flatMap((curve) => clip(curve.e[1], output.measured.y)))), title: "error", unit: output.unit});
     output.curves.forEach((curve, i) => state.sources.push(add(errors, COLOURS[i], ...curve.e, (now) => now.outputs.find((other) => other.name === output.name).curves[i].e)));
-    await place(errors, `${output.name}: measured less simulated`);
+    charts.push(errors);
   }
   for (const [i, input] of found.inputs.entries()) {
     const one = chart({height: 80, x: state.x, y: range(...limits(input.y)), title: input.name, unit: input.unit, xlabel: i === found.inputs.length - 1 ? "time (s)" : ""});
     state.sources.push(add(one, "measured", input.x, input.y, (now) => [now.inputs[i].x, now.inputs[i].y]));
-    await place(one, `${input.name}: input`);
+    charts.push(one);
   }
+  const label = `${found.record}: ${found.outputs.map((output) => output.name).join(", ")} measured and simulated by ${names.join(", ")}, the errors, and the inputs`;
+  await show(charts, $("plots").appendChild(el("div", {role: "img", "aria-label": label})));
   state.x.properties.start.change.connect(zoomed);
   state.x.properties.end.change.connect(zoomed);
   $("plots").dataset.drawn = String(state.asked);
@@ -91,11 +94,6 @@ function add(chart, colour, x, y, pick) {
   const data = source({x, y: clean(y)});
   line(chart, data, "x", "y", colour, colour === "measured" ? 1.6 : 1.4);
   return {data, pick};
-}
-
-async function place(chart, label) {
-  const box = $("plots").appendChild(el("div", {role: "img", "aria-label": label}));
-  await show(chart, box);
 }
 
 function table(found) {

@@ -84,7 +84,7 @@ export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return value.toLocaleString("en");
   const size = Math.abs(value);
-  return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(2).replace("e-", "e−") : String(Number(value.toPrecision(digits)));
+  return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(2).replace(/\.?0+e/, "e").replace("e-", "e−").replace("e+", "e") : String(Number(value.toPrecision(digits)));
 }
 
 export function duration(seconds) {

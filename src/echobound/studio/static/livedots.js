@@ -20,7 +20,7 @@ export class LiveDots {
     dots(this.chart, this.kept, "dot", 5, 0.6);
     dots(this.chart, this.fresh, "second", 7, 0.9);
     line(this.chart, this.best, "x", "y", "accent", 2);
-    await show(this.chart, this.place);
+    await show([this.chart], this.place);
   }
 
   // One event: all dots of a new version, or those that came since.

@@ -72,16 +72,19 @@ async function channels(name) {
     return;
   }
   place.replaceChildren();
+  const charts = [];
   const x = range(0, Math.max(1, found.length - 1));
-  const shown = found.columns.filter((column) => column.y.some((value) => value !== null)).slice(0, 12);
+  const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && state.roles[column.name] !== "time").slice(0, 12);
   for (const [i, column] of shown.entries()) {
     const last = i === shown.length - 1;
     const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), xlabel: last ? "row" : "", tools: false});
     line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[state.roles[column.name]] ?? "measured", 1.2);
-    const box = place.appendChild(el("div", {role: "img", "aria-label": `${column.name} over the rows of the file`}));
-    await show(one, box);
+    charts.push(one);
   }
+  const view = await show(charts, place.appendChild(el("div", {role: "img", "aria-label": `Over the rows of the file: ${shown.map((column) => column.name).join(", ")}`})));
+  const frame = (view.child_views?.[0] ?? view).frame?.bbox;
   state.cutter = new Cutter(place, found.length, found.rows[0] ?? 1, changed);
+  if (frame) { state.cutter.layer.style.left = `${frame.left}px`; state.cutter.layer.style.right = "auto"; state.cutter.layer.style.width = `${frame.width}px`; }
   place.dataset.drawn = "yes";
 }
 
@@ -107,7 +110,6 @@ async function work() {
   let found;
   try {
     found = await post("/api/numbers", content);
-    complain(null);
   } catch (error) {
     found = {error: error.message};
   }
@@ -186,4 +188,4 @@ async function begin() {
   fill($("roles"), ["validation", "test"].map((role) => field(`${role}-files`, `Files for ${role}`, el("select", {id: `${role}-files`, multiple: true, size: 4, onchange: changed}, names.map((name) => el("option", {value: name, text: name}))), role === "test" ? "Opened once, at the very end." : "Networks are compared on these.")));
   if (names.includes(wanted)) await open(wanted);
 }
-begin().catch(complain);
+begin().catch((error) => { console.error(error); complain(error); });

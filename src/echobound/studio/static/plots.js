@@ -34,8 +34,9 @@ export function chart({height, x, y, title, unit = "", xlabel = "", tools = true
     min_border_left: left, min_border_right: 10, min_border_top: 6, min_border_bottom: xlabel ? 40 : 6,
   });
   const font = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-  for (const [axis, label] of [[chart.xaxis[0] ?? chart.xaxis, xlabel], [chart.yaxis[0] ?? chart.yaxis, unit ? `${title} (${unit})` : title]]) {
-    axis.axis_label = label ? new Bokeh.Models.get("PlainText")({text: label}) : null;
+  const [below] = chart.below, [beside] = chart.left;
+  for (const [axis, label] of [[below, xlabel], [beside, unit ? `${title} (${unit})` : title]]) {
+    axis.axis_label = label ? new Bokeh.PlainText({text: label}) : null;
     axis.axis_label_text_font = axis.major_label_text_font = font;
     axis.axis_label_text_font_size = "12px";
     axis.axis_label_text_font_style = "normal";
@@ -43,12 +44,11 @@ export function chart({height, x, y, title, unit = "", xlabel = "", tools = true
     axis.minor_tick_line_color = axis.major_tick_line_color = null;
     coloured(axis, {axis_label_text_color: "soft", major_label_text_color: "soft", axis_line_color: "line"});
   }
-  if (!xlabel) (chart.xaxis[0] ?? chart.xaxis).major_label_text_font_size = "0px";
-  for (const grid of [chart.xgrid[0] ?? chart.xgrid, chart.ygrid[0] ?? chart.ygrid]) coloured(grid, {grid_line_color: "grid"});
+  if (!xlabel) below.major_label_text_font_size = "0px";
+  for (const grid of chart.center) coloured(grid, {grid_line_color: "grid"});
   if (tools) {
-    const PanTool = Bokeh.Models.get("PanTool"), WheelZoomTool = Bokeh.Models.get("WheelZoomTool");
-    chart.add_tools(new PanTool({dimensions: "width"}));
-    const wheel = new WheelZoomTool({dimensions: "width"});
+    chart.add_tools(new Bokeh.PanTool({dimensions: "width"}));
+    const wheel = new Bokeh.WheelZoomTool({dimensions: "width"});
     chart.add_tools(wheel);
     chart.toolbar.active_scroll = null;
   }
@@ -71,9 +71,10 @@ export function dots(chart, source, name, size = 5, alpha = 0.75) {
 
 export const source = (data) => new Bokeh.ColumnDataSource({data});
 
-export async function show(chart, place) {
-  place.replaceChildren();
-  const view = await Bokeh.Plotting.show(chart, place);
+// One above the other; plots that share a range belong to one document.
+export async function show(charts, place) {
+  const whole = charts.length === 1 ? charts[0] : new Bokeh.Column({children: charts, sizing_mode: "stretch_width", spacing: 4});
+  const view = await Bokeh.Plotting.show(whole, place);
   for (const canvas of place.querySelectorAll("[tabindex]")) canvas.tabIndex = -1;
   place.dataset.drawn = "yes";
   return view;
