@@ -59,7 +59,7 @@ class Draft:
             "sheet": text_in(content, "sheet"),
         }
         return cls(
-            files={role: names_in(content.get("files") or {}, role) for role in ROLES},
+            files={role: names_in(_mapping(content, "files"), role) for role in ROLES},
             inputs=names_in(content, "inputs"),
             outputs=names_in(content, "outputs"),
             reading={name: value for name, value in reading.items() if value is not None},

@@ -40,8 +40,7 @@ class Feed:
         if not (path / "plan.json").exists():
             return False
         if self.live is None:
-            facts = stated_facts(path)
-            self.live = LiveRun(path, smaller_is_better(facts), facts.get("networks") or 0, facts.get("families") or 1)
+            self.live = LiveRun(path, stated_facts(path))
         return self.live.step()
 
     async def _follow(self) -> None:
@@ -59,15 +58,6 @@ class Feed:
         self.listeners += 1
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._follow())
-
-
-def smaller_is_better(facts: dict[str, object]) -> bool:
-    """Whether the first score of a run is an error."""
-    from echobound.scores import get_score
-
-    with suppress(EchoboundError):
-        return get_score(str(facts.get("score"))).direction == "min"
-    return False
 
 
 class EventsHandler(Guarded):

@@ -130,10 +130,10 @@ class Jobs:
 
     def job(self, order: Order, *, answer: bool = False) -> Job:
         """How far an order is, by what is on disk."""
-        if not self._path(order.key, "run").exists():
-            return Job(order, "queued")
         if self._running(order.key):
             return Job(order, "running")
+        if not self._started(order.key):
+            return Job(order, "queued")
         found = self._answer(order.key)
         if found is not None:
             return Job(order, "done", answer=found if answer else None)
@@ -158,6 +158,12 @@ class Jobs:
         finally:
             os.close(handle)
 
+    def _started(self, key: str) -> bool:
+        """Whether a process was started; a server that was killed on the way there has not written its number down."""
+        with suppress(OSError):
+            return bool(self._path(key, "run").read_text().strip())
+        return False
+
     def _answer(self, key: str) -> dict[str, Any] | None:
         with suppress(OSError, ValueError, RecursionError):
             path = self._path(key, "out")
@@ -181,7 +187,7 @@ class Jobs:
         """Start the first order that waits, unless one is being carried out."""
         waiting = None
         for order in self.orders():
-            state = self.job(order).state if self._path(order.key, "run").exists() else "queued"
+            state = self.job(order).state
             if state == "running":
                 return None
             if state == "queued" and waiting is None:

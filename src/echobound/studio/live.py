@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from echobound.draws import SEARCH, VERIFICATION
+from echobound.errors import EchoboundError
 from echobound.kernels import Status
 from echobound.runs.progress import Progress
 from echobound.runs.status import STREAMS, status_of
 from echobound.runs.tail import LedgerTail, NewRow
+from echobound.scenario.words import score_title
+from echobound.scores import get_score
 
 STRETCHES = 500  # of indices, across the picture
 EACH = 4  # dots of a stretch
@@ -64,15 +69,24 @@ class Thinned:
         return len(self._counts) > 2 * STRETCHES * (1 if self.width > 1 else EACH)
 
 
+def smaller_is_better(facts: Mapping[str, Any]) -> bool:
+    """Whether the first score of a run is an error."""
+    with suppress(EchoboundError):
+        return get_score(str(facts.get("score"))).direction == "min"
+    return False
+
+
 class LiveRun:
     """What there is to see of one run, read in steps and shared by all who look on.
 
     `steps` counts them; `since(step)` is what came later. `picture` is all of it, for whoever comes new.
     """
 
-    def __init__(self, path: Path, smaller_is_better: bool = False, networks: int = 0, families: int = 1) -> None:
-        self.path, self.larger = path, not smaller_is_better
-        self.networks, self.families = networks, families
+    def __init__(self, path: Path, facts: Mapping[str, Any] | None = None) -> None:
+        facts = facts or {}
+        self.path, self.larger = path, not smaller_is_better(facts)
+        self.score = score_title(str(facts.get("score") or "score"))
+        self.networks, self.families = facts.get("networks") or 0, facts.get("families") or 1
         self.changed = False
         self._restart(VERIFICATION if self._verified() else SEARCH)
 
@@ -148,6 +162,8 @@ class LiveRun:
             "remaining": None if rate is None or not running else max(0, planned - done) / rate,
             "finished": (self.path / "certificate.json").exists(),
             "shown": len(self.dots),
+            "score": self.score,
+            "larger": self.larger,
         }
 
     def picture(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from echobound.errors import EchoboundError
 from echobound.files import read_json
 from echobound.runs.lock import holder
+from echobound.scenario.words import score_title
 from echobound.studio.jobs import Job, Jobs
 from echobound.studio.workspace import Workspace
 
@@ -92,6 +93,7 @@ def stated_facts(path: Path) -> dict[str, Any]:
             "epsilon": plan.get("epsilon"),
             "beta": plan.get("beta"),
             "score": str((plan.get("scores") or [""])[0]),
+            "title": score_title(str((plan.get("scores") or [""])[0])),
             "rule": str(plan.get("rule", "")),
             "validation": str(plan.get("validation", "")),
             "seed": plan.get("seed"),

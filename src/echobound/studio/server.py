@@ -76,7 +76,7 @@ class Studio:
     def application(self) -> Application:
         """The addresses."""
         routes: list[Any] = [
-            (r"/static/(.*)", Static, {"path": str(HERE / "static")}),
+            (r"/static/([a-z]+\.(?:js|css|svg))", Static, {"path": str(HERE / "static")}),
             (r"/bokeh/(bokeh(?:-api)?\.min\.js)", Static, {"path": str(bokeh_scripts())}),
             (r"/events", EventsHandler),
             *PAGES_OF,

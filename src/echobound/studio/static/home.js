@@ -24,7 +24,7 @@ function row(run) {
     el("td", {text: run.law ?? ""}),
     el("td", {class: "n", text: run.networks ? number(run.networks * (run.families ?? 1)) : ""}),
     el("td", {class: "n", text: run.epsilon ? number(run.epsilon) : ""}),
-    el("td", {class: "n", text: run.best === null || run.best === undefined ? "" : `${run.score.toUpperCase()} ${number(run.best)}`}),
+    el("td", {class: "n", text: run.best === null || run.best === undefined ? "" : `${run.title ?? run.score} ${number(run.best)}`}),
     el("td", {class: "n", text: when(run.made)}));
 }
 

@@ -9,11 +9,11 @@ export class LiveDots {
     this.steps = {x: [], y: []};
   }
 
-  async begin(progress, score, larger) {
-    this.larger = larger;
+  async begin(progress) {
+    this.larger = progress.larger;
     this.x = range(-0.5, Math.max(1, progress.planned) - 0.5);
     this.y = range(0, 1);
-    this.chart = chart({height: 320, x: this.x, y: this.y, title: score.toUpperCase(), xlabel: "network", tools: false});
+    this.chart = chart({height: 320, x: this.x, y: this.y, title: progress.score, xlabel: "network", tools: false});
     this.kept = source({x: [], y: []});
     this.fresh = source({x: [], y: []});
     this.best = source({x: [], y: []});

@@ -15,17 +15,16 @@ function figures() {
     fill($("figures"), figure(facts.state === "queued" ? "waits for its turn" : "starting", "state"));
     return;
   }
-  const score = (facts.score || "score").toUpperCase();
   fill($("figures"),
     figure(`${number(now.done)} / ${number(now.planned)}`, now.stream === "fresh networks" ? "fresh networks" : "networks", "done"),
-    figure(number(now.best, 5), `best ${score} so far`, "best", "lead"),
+    figure(number(now.best, 5), `best ${now.score} so far`, "best", "lead"),
     now.running ? figure(now.rate ? `${number(now.rate, 3)} /s` : "–", "rate", "rate") : null,
     now.running ? figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left") : null,
     now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null,
     figure(now.running ? "running" : facts.state ?? "", "state", "state"));
   $("progress").value = now.planned ? now.done / now.planned : 0;
   const thinned = now.shown < now.done ? ` ${number(now.shown)} of ${number(now.done)} networks are shown: the first few of each stretch, which is a fair sample since draws are independent, and every improvement.` : "";
-  const off = state.dots?.off ? ` ${number(state.dots.off)} are off the scale.` : "";
+  const off = state.dots?.off ? ` Off the scale: ${number(state.dots.off)}.` : "";
   $("dots-words").textContent = `Each dot is a network, the line is the best so far.${thinned}${off}`;
 }
 
@@ -130,9 +129,8 @@ async function live(event) {
   if (!state.dots) {
     if (state.working) return false;
     state.working = true;
-    const larger = !["rmse", "peak"].includes(state.content?.facts.score);
     const made = new LiveDots($("dots"));
-    await made.begin(event.progress, state.content?.facts.score || "score", larger);
+    await made.begin(event.progress);
     state.dots = made;
   }
   state.dots.take(event);
