@@ -112,8 +112,8 @@ def test_our_pages_have_no_inline_scripts():
 
 
 TRICKS = [
-    "../secret.csv", "..%2Fsecret.csv", "/etc/passwd", "....//secret.csv", "plant.csv/../../secret.csv", ".studio/token",
-    "plant.csv%00.png", "C:\\x.csv", "", ".", "..", "\u202egpj.csv", "a" * 400 + ".csv",
+    "../secret.csv", "..%2Fsecret.csv", "/etc/passwd", "....//secret.csv", "plant.csv/../../secret.csv",
+    ".studio/token", "plant.csv%00.png", "C:\\x.csv", "", ".", "..", "\u202egpj.csv", "a" * 400 + ".csv",
 ]  # fmt: skip
 
 
@@ -122,8 +122,15 @@ def test_names_do_not_become_paths(client, name):
     from urllib.parse import quote
 
     raw = name if "%" in name else quote(name, safe="")
-    for path in (f"/api/file?name={raw}", f"/api/curves?name={raw}", f"/report?run={raw}", f"/api/run?name={raw}",
-                 f"/download?run={raw}&file={raw}", f"/events?run={raw}", f"/static/{raw}", f"/static/../{raw}"):  # fmt: skip
+    places = (
+        "/api/file?name={}",
+        "/api/curves?name={}",
+        "/report?run={}",
+        "/api/run?name={}",
+        "/download?run={}&file={}",
+    )
+    for place in (*places, "/events?run={}", "/static/{}", "/static/../{}", "/bokeh/{}"):
+        path = place.format(raw, raw)
         answer, content = client.ask("GET", path)
         assert answer.status in (400, 403, 404), (path, answer.status)
         assert b"Traceback" not in content
@@ -152,8 +159,7 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path):
 def test_a_safe_name_stays_in_its_folder(name):
     try:
         safe = safe_name(name)
-    except InputError as error:
-        assert "\n" not in str(error)
+    except InputError:
         return
     assert Path("/folder", safe).parent == Path("/folder")
     assert Path(os.path.normpath(f"/folder/{safe}")).parent == Path("/folder")

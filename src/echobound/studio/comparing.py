@@ -12,7 +12,7 @@ import numpy as np
 from echobound.arrays import Signal
 from echobound.compare import compare
 from echobound.data import Record, read_records
-from echobound.errors import InputError
+from echobound.errors import EchoboundError, InputError
 from echobound.runs import RunFolder
 from echobound.studio.drafts import ROLES
 from echobound.studio.tables import thinned
@@ -41,9 +41,14 @@ class Comparison:
 
     def choices(self, runs: Sequence[str]) -> dict[str, Any]:
         """The models and records that there are of some runs, and the data files."""
-        models, records = [], []
+        models, records, problems = list[dict[str, Any]](), list[dict[str, Any]](), list[str]()
         for name in runs:
             folder = RunFolder(self.space.run(name))
+            try:
+                _ = folder.model, folder.experiments
+            except EchoboundError as error:  # one that cannot be opened does not keep the others from being compared
+                problems.append(str(error))
+                continue
             for which in ("committee", "network"):
                 found = getattr(folder, which)
                 if found is not None:
@@ -54,7 +59,11 @@ class Comparison:
                     records.append({"key": f"run:{name}:{role}:{number}", "title": title, "role": role})
         files = [{"key": f"file:{one.name}", "title": f"file {one.name}", "role": "file"} for one in self.space.files()]
         order = {"validation": 0, "test": 1, "training": 2, "file": 3}
-        return {"models": models, "records": sorted([*records, *files], key=lambda one: order[one["role"]])}
+        return {
+            "models": models,
+            "records": sorted([*records, *files], key=lambda one: order[one["role"]]),
+            "problems": problems,
+        }
 
     def _record(self, key: str, folders: Mapping[str, RunFolder]) -> Record:
         if key.startswith("file:"):

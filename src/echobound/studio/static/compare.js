@@ -25,6 +25,7 @@ const key = (model) => `${model.run} ${model.model}`;
 async function modelsOf() {
   complain(null);
   const found = await get("/api/compare", {run: state.runs});
+  if (found.problems.length) complain(new Error(found.problems.map(sentence).join(" ")));
   const before = new Set(state.models.map(key));
   const all = found.models;
   state.models = all.filter((model) => (before.size && before.has(key(model))) || (!state.models.some((one) => one.run === model.run) && model.delivered));
@@ -50,7 +51,7 @@ async function draw() {
   if (!state.models.length) { fill($("plots")); fill($("table")); fill($("commands")); return; }
   $("plots").setAttribute("aria-busy", "true");
   let found;
-  try { found = await ask(); complain(null); } finally { $("plots").removeAttribute("aria-busy"); }
+  try { found = await ask(); } finally { $("plots").removeAttribute("aria-busy"); }
   if (mine !== state.asked) return;
   state.span = found.span;
   state.x = range(...found.span, found.span);
