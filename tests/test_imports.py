@@ -27,6 +27,7 @@ ORDER = [
     {"identify", "verify", "generalise", "audit"},
     {"compare", "renew", "estimators", "control"},
     {"reproduce"},
+    {"studio"},
     {"cli"},
 ]
 EXCEPTIONS = {
@@ -53,11 +54,12 @@ HOMES = {
     "fmpy": "control/plants.py",
     "matplotlib": "report",
     "bokeh": "report",
-    "jinja2": ("report", "export"),
+    "jinja2": ("report", "export", "studio"),
     "onnx": "export",
     "onnxruntime": "export",
     "control": "export",
     "do_mpc": "export",
+    "tornado": "studio",
     "typer": "cli",
     "rich": "cli",
 }
@@ -159,7 +161,7 @@ def test_import_is_light():
     code = "import sys, echobound, echobound.cli.main; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & (FIRST_USE - {"rich"})
-    assert "sklearn" not in loaded
+    assert not {"sklearn", "tornado"} & set(loaded)
 
 
 def test_exported_names_are_documented():

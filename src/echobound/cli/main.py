@@ -30,6 +30,7 @@ from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
 from echobound.cli.simulate import simulate
+from echobound.cli.studio import studio
 from echobound.cli.terminal import say, stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
@@ -70,6 +71,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
     inspect: "plant.csv",
+    studio: "measurements",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
     control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
