@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.runs import Run
-from echobound.cli.terminal import AsJson, print_json, progress, status_line
+from echobound.cli.terminal import AsJson, print_json, progress, say, status_line
 from echobound.runs.status import CampaignStatus, status_of
 
 
@@ -36,7 +36,7 @@ def watch(
                 tell(status.progress)
             time.sleep(every)
             status = status_of(run)
-    print(f"{run}: {_words(status)}")
+    say(f"{run}: {_words(status)}")
 
 
 def _words(status: CampaignStatus) -> str:

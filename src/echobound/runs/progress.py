@@ -25,6 +25,7 @@ class Progress:
     failures: int  # diverged networks
     seconds: float  # since this start
     fresh: int  # networks evaluated since this start; the others were in the ledger already
+    doing: str = ""  # what is done before the first one, in a few words, such as compiling; the clock starts after it
 
     @property
     def rate(self) -> float | None:
