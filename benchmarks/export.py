@@ -1,7 +1,6 @@
 """What a step of an exported model costs, and how far it drifts from the model: `python benchmarks/export.py`.
 
-Timings are the best of several runs over 20,000 samples, of C compiled here and of the compiled kernel on the same
-network; one core, nothing else running if they are to be compared.
+Timings are the best of 25 runs over 20,000 samples, of C compiled here and of the compiled kernel on the same network.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,46 +28,42 @@ STEPS = 20_000
 FLAGS = (("-O3",), ("-O3", "-march=native"))
 
 
-def best(function, repeats: int = 7) -> float:
-    """The shortest of several runs, in microseconds a step."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return 1e6 * min(times) / STEPS
+def took(function) -> float:
+    """One run, in microseconds a step."""
+    start = time.perf_counter()
+    function()
+    return 1e6 * (time.perf_counter() - start) / STEPS
 
 
 def step_costs() -> None:
-    """C against the compiled kernel, n = 50 and 200, ten non-zeros a row."""
-    print(
-        "| order | pattern | compiled kernel | "
-        + " | ".join(f"{cc} {' '.join(f)}" for cc in compilers() for f in FLAGS)
-    )
+    """C against the compiled kernel, ten non-zeros a row; all take turns, so that each has the same share of noise."""
+    names = [f"{compiler} {' '.join(flags)}" for compiler in compilers() for flags in FLAGS]
+    print(f"| order | pattern | compiled kernel | {' | '.join(names)} |\n|{(3 + len(names)) * '---|'}")
+    fast = compiled_dynamics()
     for order, pattern in ((50, "diagonals"), (200, "diagonals"), (200, "random")):
         model = network(order=order, nonzeros=10, pattern=pattern, norm=0.95)
         u = np.ascontiguousarray(excitation(model, STEPS))
-        fast = compiled_dynamics()
-        kernel = best(lambda model=model, u=u, fast=fast: model.simulate(u, dynamics=fast))
-        cells = []
+        runs = [partial(model.simulate, u, dynamics=fast)]
         with tempfile.TemporaryDirectory() as folder:
-            export_model(model, f"{folder}/plant", "c")
-            for compiler in compilers():
-                for number, flags in enumerate(FLAGS):
-                    library = Path(folder) / f"{compiler}{number}.so"
-                    command = [compiler, "-std=c99", *flags, "-shared", "-fPIC", f"{folder}/plant/plant.c"]
-                    subprocess.run([*command, "-lm", "-o", str(library)], check=True)
-                    cells.append(f"{_c(library, model, u):.2f}")
-        print(f"| {order} | {pattern} | {kernel:.2f} us | " + " | ".join(cells), flush=True)
+            export_model(model, folder, "c", name="plant")
+            for number, name in enumerate(names):
+                library = Path(folder) / f"{number}.so"
+                command = [*name.split(), "-std=c99", "-shared", "-fPIC", f"{folder}/plant.c", "-lm", "-o"]
+                subprocess.run([*command, str(library)], check=True)
+                runs.append(_predict(library, model, u))
+            best = np.min([[took(run) for run in runs] for _ in range(25)], axis=0)
+        print(f"| {order} | {pattern} | " + " | ".join(f"{value:.2f} us" for value in best) + " |", flush=True)
 
 
-def _c(library: Path, model, u) -> float:
+def _predict(library: Path, model, u):
+    """A call of the exported C over all inputs."""
     loaded, out = ctypes.CDLL(str(library)), np.empty((len(u), 1))
     instance = (ctypes.c_double * (model.order + 8))()
     pointer = ctypes.POINTER(ctypes.c_double)
     loaded.plant_reset(instance, u.ctypes.data_as(pointer))
-    arguments = instance, u.ctypes.data_as(pointer), ctypes.c_size_t(len(u)), out.ctypes.data_as(pointer)
-    return best(lambda: loaded.plant_predict(*arguments))
+    return lambda: loaded.plant_predict(
+        instance, u.ctypes.data_as(pointer), ctypes.c_size_t(len(u)), out.ctypes.data_as(pointer)
+    )
 
 
 def compilers() -> list[str]:
@@ -92,4 +88,4 @@ def long_runs(targets: list[str], steps: int = 100_000) -> None:
 
 if __name__ == "__main__":
     step_costs()
-    long_runs(sys.argv[1:] or ["c"])
+    long_runs(sys.argv[1:])  # targets

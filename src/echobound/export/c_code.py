@@ -13,7 +13,7 @@ from echobound.arrays import Matrix, Vector
 from echobound.network.equations import Equations, Sparse
 
 RUN = 6  # columns in a row from which on a product is a loop over a table
-TERMS = 12  # tables that one loop runs over: enough to keep the sum in a register, few enough for its addresses
+TERMS = 24  # tables that one loop runs over: enough to keep the sum in a register, few enough for its addresses
 
 
 @dataclass
