@@ -23,6 +23,7 @@ COMMANDS = [
     "show",
     "renew",
     "adapt",
+    "export",
     "audit",
     "watch",
     "report",
