@@ -120,7 +120,7 @@ def test_every_command_that_computes_says_how(command):
 
 
 @pytest.mark.parametrize(
-    "command", ["identify", "simulate", "audit", "generalise", "renew", "adapt"]
+    "command", ["identify", "simulate", "audit", "generalise", "renew", "adapt", "compare", "predict"]
 )
 def test_every_command_that_reads_files_reads_them_alike(command):
     options = options_of(command)

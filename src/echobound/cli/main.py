@@ -18,6 +18,7 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.compare import compare
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
 from echobound.cli.inspect import inspect
@@ -25,7 +26,7 @@ from echobound.cli.options import with_options
 from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
-from echobound.cli.simulate import simulate
+from echobound.cli.simulate import predict, simulate
 from echobound.cli.terminal import stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
@@ -68,6 +69,8 @@ COMMANDS: dict[Callable[..., None], str] = {
     inspect: "plant.csv",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    predict: "runs/demo-1 new.csv --horizon 10",
+    compare: "runs/first runs/second new.csv",
     verify: "runs/demo-1 --fresh 500",
     show: "runs/demo-1",
     generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
@@ -79,6 +82,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     figures: "runs/demo-1 --format pdf",
     reproduce: "--orders 10,50,200",
 }
+RESUMED = {"identify", "demo", "renew", "verify", "reproduce"}  # commands whose work is kept when they are stopped
 for command, arguments in COMMANDS.items():
     name = command.__name__.replace("_", "-")
     app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
@@ -105,7 +109,8 @@ def main() -> None:
             raise
         stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
     if code in (130, 143):
-        stop("stopped: what was finished is kept, and the same command with the same --run resumes it", code)
+        kept = "what was finished is kept, and the same command with the same --run resumes it"
+        stop(f"stopped: {kept}" if set(sys.argv[1:2]) & RESUMED else "stopped", code)
     sys.exit(code if isinstance(code, int) else 0)
 
 
