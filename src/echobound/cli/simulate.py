@@ -15,7 +15,7 @@ import typer
 from echobound.cli.options import Options
 from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
-from echobound.cli.terminal import AsJson, console, print_json
+from echobound.cli.terminal import AsJson, console, print_json, say
 from echobound.data import Record
 from echobound.errors import InputError
 from echobound.files import write_whole
@@ -90,7 +90,7 @@ def _report(
         print_json({"run": str(run), **(total if several else contents[0]), **written})
         return
     if output is None:
-        print(table_of(runs, model, word), end="")
+        say(table_of(runs, model, word), end="")
     for one in runs:
         note = one.note(model.output_units)
         console(error=output is None).print(f"{one.name}: {note}" if several else note, markup=False)

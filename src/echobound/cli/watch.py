@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.runs import Run
-from echobound.cli.terminal import AsJson, print_json, progress, status_line, stop
+from echobound.cli.terminal import AsJson, print_json, progress, say, status_line, stop
 from echobound.runs.progress import SteadyRate
 from echobound.runs.status import CampaignStatus, status_of
 
@@ -42,7 +42,7 @@ def watch(
     except KeyboardInterrupt:
         # Only the look at it ends: the campaign is another process.
         stop(f"no longer watching {run}: {_words(status)}; the campaign goes on", 130)
-    print(f"{run}: {_words(status)}")
+    say(f"{run}: {_words(status)}")
 
 
 def _words(status: CampaignStatus) -> str:

@@ -66,6 +66,9 @@ def read_table(
     """
     path = Path(path)
     try:
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "a pipe or a device"
+            raise DataError(f"{path} is {what}: give a data file, saved on a disk")
         with path.open("rb") as file:
             start = file.read(16)
     except FileNotFoundError:
@@ -133,12 +136,28 @@ def _kind(path: Path, start: bytes) -> str:
     return kind
 
 
+ROWS = 1 << 20  # of an Excel sheet, at most
+PACKED = 400  # bytes that one byte of an Excel file unpacks to, at most; zeros in all cells reach 200
+
+
+def _require_unpackable(path: Path) -> None:
+    """Refuse an archive that claims to unpack to far more than tables do."""
+    with reading_as(path, "an Excel file"), zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.file_size > PACKED * info.compress_size + (1 << 20):
+                raise DataError(
+                    f"{path.name} claims that {info.compress_size} bytes unpack to {info.file_size}, which no sheet"
+                    " does: save it again"
+                )
+
+
 def _read_excel(path: Path, sheet: str | None, skip: int, header_row: int | None, dates: str | None) -> Table:
     """Read one sheet row by row; formulas have the values that were saved with them."""
     try:
         import openpyxl
     except ImportError:
         raise MissingExtra("reading Excel files", extra="files") from None
+    _require_unpackable(path)
 
     @contextmanager
     def opened() -> Iterator[Any]:
@@ -160,14 +179,20 @@ def _read_excel(path: Path, sheet: str | None, skip: int, header_row: int | None
                 f" {quoted})"
             )
         chosen = sheet or (filled or names)[0]
-        expected = getattr(book[chosen], "max_row", None) or 1
+        expected = min(getattr(book[chosen], "max_row", None) or 1, ROWS)
+        blank = [""] * min(getattr(book[chosen], "max_column", None) or 2, 2)
 
     def rows() -> Iterator[Row]:
         with opened() as book:
-            found = book[chosen].iter_rows(values_only=True, min_row=skip + 1)
+            sheet = book[chosen]
+            sheet.reset_dimensions()  # or each row would be filled up to the width that the sheet claims
+            found = sheet.iter_rows(max_row=ROWS + 1, values_only=True, min_row=skip + 1)
             for number, cells in enumerate(found, start=skip + 1):
+                if number > ROWS:  # rows that are left out are filled in, however many they are
+                    raise DataError(f"{path.name} has more than {ROWS} rows, which Excel does not: save it again")
                 # As text, in which numbers keep every bit.
-                yield ["" if c is None else c.isoformat() if isinstance(c, date) else str(c) for c in cells], number
+                texts = ["" if c is None else c.isoformat() if isinstance(c, date) else str(c) for c in cells]
+                yield texts or blank, number
 
     source = RowSource(path.name, rows, expected, plain=False, decimal_comma=False, dates=dates)
     return table_of_rows(source, find_layout(path.name, source.head(), False, header_row))

@@ -160,7 +160,13 @@ def read_parquet(path: Path) -> Table:
     opened = partial(pyarrow.parquet.ParquetFile, path, pre_buffer=False, buffer_size=1 << 16)
     checked = partial(reading_as, path, "a Parquet file", pyarrow.ArrowException, OSError)
     with checked(), opened() as file:
-        schema, length = file.schema_arrow, file.metadata.num_rows
+        schema, length, about = file.schema_arrow, file.metadata.num_rows, file.metadata
+        rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+        if sum(rows) != length or min(rows, default=0) < 0:
+            raise DataError(
+                f"{path.name} says that it has {length} rows, but its parts have {sum(rows)}: is the file complete?"
+                " Save or export it again"
+            )
     names = [one_line(name) for name in schema.names]
     if not length:
         raise DataError(f"{path.name} has no rows: rows of numbers are needed")
@@ -184,5 +190,10 @@ def read_parquet(path: Path) -> Table:
                         origin = values[0]  # seconds count from the first stamp of the file, not of the batch
                     into[start : start + len(batch)] = _numbers(values, label, is_time, origin)
                 start += len(batch)
+        if start != length:  # what was not written would be whatever the memory held
+            raise DataError(
+                f"{path.name} says that it has {length} rows, but {start} are there: is the file complete? Save or"
+                " export it again"
+            )
 
     return Table(path.name, tuple(names), partial(load_columns, length, fill))

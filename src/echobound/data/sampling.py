@@ -14,7 +14,8 @@ import numpy as np
 from echobound.arrays import Signal, Vector
 from echobound.data.columns import Column
 from echobound.data.missing import Missing
-from echobound.data.record import Record
+from echobound.data.record import Record, require_sampling_time
+from echobound.data.room import require_room
 from echobound.data.rows import Ranges
 from echobound.data.units import SECONDS
 from echobound.errors import DataError
@@ -28,6 +29,8 @@ at most this fraction of a step."""
 GAP = 1.5
 """A step of more than this many usual steps is a gap: samples are missing there."""
 CHUNK = 65536  # samples examined together, so that a long record needs no second array of its length
+LARGEST = 1e12  # samples of a record that anyone could mean
+COLUMNS = 4  # arrays of its length, at least, that resampling a record takes
 MOST = 1000  # largest numerator and denominator of a ratio of sampling times for which one filter is designed
 
 
@@ -58,10 +61,9 @@ class Reading:
             raise DataError(
                 f"the unit of times must be one of {', '.join(SECONDS)}, got {self.time_unit!r}: choose one of them"
             )
-        if self.resample is not None and not (math.isfinite(self.resample) and self.resample > 0):
-            raise DataError(
-                f"the sampling time to resample to must be a positive number of seconds, got {self.resample}"
-            )
+        for name, value in (("sampling time", self.sampling_time), ("sampling time to resample to", self.resample)):
+            if value is not None:
+                require_sampling_time(value, name)
         if self.resample is not None and self.decimate is not None:
             raise DataError("resample and decimate both change the sampling time: give only one of them")
 
@@ -184,6 +186,8 @@ def resampled(record: Record, sampling_time: float) -> Record:
     """
     from scipy.signal import resample_poly
 
+    require_sampling_time(sampling_time, "sampling time to resample to")
+    _require_samples(len(record) * record.sampling_time / sampling_time, record.name, sampling_time)
     ratio = _ratio(record.sampling_time, sampling_time)
     if ratio is None:
         # No ratio of small integers: interpolate to the new grid, or to a finer one that contains it.
@@ -214,6 +218,15 @@ def decimated(record: Record, factor: int) -> Record:
     return resampled(record, record.sampling_time * int(factor))
 
 
+def _require_samples(count: float, name: str, step: float) -> None:
+    """Refuse to make a record of so many samples, unless there are some and they fit into the memory at hand."""
+    if count < 1:
+        raise DataError(f"{name} is shorter than one sample of {step:g} s: resample it to a shorter sampling time")
+    if not count < LARGEST:
+        raise DataError(f"{name} would have {count:.3g} samples of {step:g} s: resample it to a longer sampling time")
+    require_room(math.ceil(count) * COLUMNS, f"{name} with {count:.3g} samples of {step:g} s")
+
+
 def _ratio(old: float, new: float) -> Fraction | None:
     """Return old / new if it is a ratio of small integers, or one over an integer of any size; else None."""
     quotient = old / new
@@ -226,6 +239,7 @@ def _interpolated(
 ) -> tuple[tuple[Signal, Signal], float]:
     """Interpolate linearly to a regular grid that is as fine as the data and divides `target`; return its step too."""
     fine = target / max(1, math.ceil(target / usual - JITTER))
+    _require_samples((times[-1] - times[0]) / fine, "the record", fine)
     count = math.floor((times[-1] - times[0]) / fine * (1 + 1e-12)) + 1
     grid = times[0] + fine * np.arange(count)
     u, y = (np.stack([np.interp(grid, times, column) for column in signal.T], axis=1) for signal in signals)

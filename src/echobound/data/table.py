@@ -20,6 +20,7 @@ from echobound.arrays import Signal, Vector
 from echobound.data.columns import Column, Names
 from echobound.data.layout import one_line
 from echobound.data.record import Record
+from echobound.data.room import require_room
 from echobound.data.rows import Ranges, bounds_of
 from echobound.data.sampling import Reading, TimeColumn
 from echobound.data.stretches import pieces
@@ -112,6 +113,7 @@ def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: 
 
     Only the result is allocated here; what reading needs beyond it is up to `fill`.
     """
+    require_room(length * (sum(map(len, groups)) + (time is not None)), "the data")
     signals = [np.empty((length, len(group))) for group in groups]
     times = None if time is None else np.empty(length)
     targets = [(p, s[:, c], False) for group, s in zip(groups, signals, strict=True) for c, p in enumerate(group)]

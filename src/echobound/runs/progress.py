@@ -27,6 +27,7 @@ class Progress:
     fresh: int  # networks evaluated since this start; the others were in the ledger already
     idle: float = 0.0  # seconds since this start that do not count for the rate: code was being compiled
     early: int = 0  # networks that were evaluated in these
+    doing: str = ""  # what is done before the first one, in a few words, such as compiling; the clock starts after it
 
     @property
     def rate(self) -> float | None:
