@@ -185,7 +185,7 @@ def test_the_objects_inside_are_documented_too(printed):
     limits = [one for one in stated if one["kind"] == "error limit"]
     require_as_documented([*episodes, *limits], inside["episodes"])
     assert {one["kind"] for one in stated} == {"error limit", "failure rate", "conformal band"}
-    shared = {"kind", "episodes", "beta", "total_beta", "mixing", "words"}
+    shared = {"kind", "episodes", "beta", "total_beta", "mixing", "samples", "words"}
     for kind, heading in (("failure rate", "rate"), ("conformal band", "band")):
         own = [{k: v for k, v in one.items() if k not in shared} for one in stated if one["kind"] == kind]
         require_as_documented(own, inside[heading])
@@ -217,7 +217,7 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert without == [4, 6], "the one with --committee 0, and the one all networks of which diverge"
     assert printed["show"][-2]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][1]
-    own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "clopper_pearson", "statement"}
+    own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "epsilon_fresh", "statement"}
     families = printed["verify"][0]
     assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
     with_outputs, _, together, network, clipped, to_file, several = printed["simulate"]

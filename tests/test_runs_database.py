@@ -133,9 +133,8 @@ def test_a_table_made_in_another_way_is_refused(tmp_path):
         read(path)
 
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS name, i AS value FROM n WHERE i=0"
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS name, i AS value FROM n WHERE i < 0"
-)
+NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+ENDLESS = f"{NUMBERS} SELECT i AS name, i AS value FROM n WHERE i < 0"
 
 
 @pytest.mark.parametrize("name", ["about", "progress"])

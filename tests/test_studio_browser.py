@@ -100,7 +100,7 @@ def visit(browser, studio):
 def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_export(visit, studio, tmp_path):
     from playwright.sync_api import expect
 
-    (tmp_path / "logger.csv").write_text(table())
+    (tmp_path / "logger.csv").write_text(table(title=True))
     page = visit(permissions=["clipboard-read", "clipboard-write"]).page
     assert "token" not in page.url
     page.set_input_files("#picker", tmp_path / "logger.csv")

@@ -269,6 +269,8 @@ def npy_member(path: Path) -> Member:
 
 
 def _npz_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DamagedFile(path, f"array {info.filename}", "it is compressed in a way that NumPy never uses")
     # Deflate cannot pack more than 1032 bytes into one: an entry that promises more is not an array but a trap.
     if info.file_size > 1032 * info.compress_size + 1024:
         why = f"it claims {info.file_size} bytes, more than can be compressed into {info.compress_size}"

@@ -7,10 +7,12 @@ audit that found something). 2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) 
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -20,6 +22,7 @@ from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
+from echobound.cli.inspect import inspect
 from echobound.cli.options import with_options
 from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
@@ -66,6 +69,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
     studio: "measurements",
+    inspect: "plant.csv",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
     verify: "runs/demo-1 --fresh 500",
@@ -93,12 +97,23 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk can be told
     except EchoboundError as error:
         stop(str(error), 2)
     except _Terminated:
         code = 143
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except BrokenPipeError:  # whoever read our output has enough
+        _drop_output()
+        code = 128 + signal.SIGPIPE
+    except OSError as error:
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        why = f"{where}{error.strerror or error}"
+        stop(f"the system refused to read or write ({why}): free some space or repair the permissions", 2)
+    except MemoryError:
+        stop("there is not enough memory for that: give less data, a smaller order or fewer workers", 2)
     except Exception as error:
         message = getattr(error, "format_message", None)  # the command-line parser's own errors
         if message is None:
@@ -107,6 +122,12 @@ def main() -> None:
     if code in (130, 143):
         stop("stopped: what was finished is kept, and the same command with the same --run resumes it", code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """Let go of what could not be printed: Python would try again at the end, and complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Terminated(BaseException):

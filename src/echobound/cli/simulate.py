@@ -15,7 +15,7 @@ from echobound.cli.options import Options
 from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json, say
-from echobound.data import Record, read_table
+from echobound.data import Record
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.network import Holding, Simulation, holdings, load_model
@@ -113,18 +113,20 @@ def _model(run: Path, committee: bool, which: str | None) -> Any:
 
 def _records(model: Any, path: Path, reading: Reading, from_mean: bool) -> list[tuple[Record, bool]]:
     """The experiments of a file, and whether their outputs were measured; they must suit the model."""
-    table = read_table(path, reading.sheet)
-    wanted = reading.outputs or [name for name in model.output_names if name in table.columns]
-    if reading.outputs and len(wanted) != len(model.output_names):
+    table = reading.open(path)
+    known = {name for name, _ in table.labels} | set(table.columns)
+    wanted = reading.outputs or [name for name in model.output_names if name in known]
+    count = len(table.names.positions(wanted)) if wanted else 0  # a range, or a matrix, is several columns
+    if reading.outputs and count != len(model.output_names):
         raise InputError(
-            f"the model has {len(model.output_names)} outputs ({', '.join(model.output_names)}), but {len(wanted)}"
+            f"the model has {len(model.output_names)} outputs ({', '.join(model.output_names)}), but {count}"
             " columns were given with --outputs: give one for each"
         )
-    measured = not from_mean and len(wanted) == len(model.output_names)
+    measured = not from_mean and count == len(model.output_names)
     columns = reading.inputs or model.input_names, wanted if measured else None
     records = reading.records_of(table, *columns, shortest=(model.washout if measured else 0) + 1)
-    known = reading.sampling_time is not None or reading.time is not None
-    if known and not math.isclose(records[0].sampling_time, model.sampling_time, rel_tol=1e-3):
+    timed = reading.sampling_time is not None or reading.time is not None
+    if timed and not math.isclose(records[0].sampling_time, model.sampling_time, rel_tol=1e-3):
         raise InputError(
             f"{path.name} is sampled every {records[0].sampling_time:g} s, but the model was identified from samples"
             f" every {model.sampling_time:g} s: give --resample {model.sampling_time:g}"

@@ -188,11 +188,26 @@ class RunFolder(RunReader):
             return False
         return bool(self.json("certificate.json").get("digests") != jsonable(certificate.digests))
 
-    def record_fresh(self, count: int) -> None:
-        """Record that the first `count` fresh rows of each family are the verification."""
+    def record_fresh(self, count: int, before: int | None = None) -> None:
+        """Record that the first `count` fresh rows of each family are the verification.
+
+        `before` is how many there were when it began, and says that it has not ended: whoever starts it again resumes
+        it.
+        """
         rows = np.concatenate([part[:count] for part in by_family(self.plan, self.rows(VERIFICATION))])
-        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows)})
-        self.__dict__["fresh"] = rows
+        unfinished = {} if before is None else {"before": before}
+        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows), **unfinished})
+        self.__dict__["fresh"], self.verified = rows, count if before is None else before
+
+    def fresh_due(self, fresh: int) -> int:
+        """How many fresh networks of each family there are after so many were added to those verified before.
+
+        None that was ever drawn is left out: a verification that was interrupted has drawn some, and to start again
+        without them would be to choose among outcomes.
+        """
+        counted, indices = len(self.fresh) // len(self.plan.families), self.rows(VERIFICATION)["index"]
+        drawn = int(indices.max()) + 1 if len(indices) else 0
+        return max(self.verified + fresh, counted, drawn)
 
     def record_generalisation(self, second: Generalisation, given: Sequence[Record] = ()) -> None:
         """Write the second certificate, after the test data if they were given for it."""

@@ -179,9 +179,10 @@ class Curves(Guarded):
         rows = np.arange(low, max(low, high), dtype=np.float64)
         found = []
         first = [columns.rows[0], columns.rows[columns.length - 1]] if columns.length else []
-        for title, values in zip(columns.names, columns.values, strict=True):
+        labels = zip(columns.names, columns.units, columns.values, strict=True)
+        for number, (title, unit, values) in enumerate(labels, start=1):
             x, y = thinned(rows, values[low : max(low, high)], width or 800)
-            found.append({"name": title, "x": x, "y": y})
+            found.append({"number": number, "name": title, "unit": unit, "x": x, "y": y})
         return {"length": columns.length, "columns": found, "rows": first}
 
 
