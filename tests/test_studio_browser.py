@@ -151,7 +151,7 @@ def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_expo
     expect(page.locator("#plan")).to_contain_text("44")
     expect(page.locator("#dots")).to_have_attribute("data-dots", "44", timeout=90_000)
     expect(page.locator("#statement")).to_contain_text("With confidence 1 - 0.01", timeout=90_000)
-    expect(page.locator("#controls .state")).to_have_text("finished")
+    expect(page.locator("#controls .state")).to_have_text("finished", timeout=60_000)
 
     # Fresh networks, with what they mean said first.
     page.locator("[data-action=verify] button").click()
