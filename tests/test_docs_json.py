@@ -154,6 +154,12 @@ def test_the_objects_inside_are_documented_too(printed):
     parts += [part for value in printed["adapt"] for part in (value["scores"] or {}).values()]
     require_as_documented(parts, inside["scores"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
+    assessed = [value for value in (*identified, *printed["show"], *printed["renew"]) if value["verdict"]]
+    assert all(list(value)[:2] == ["summary", "verdict"] for value in assessed)
+    require_as_documented([value["verdict"] for value in assessed], inside["verdict"])
+    assert {value["verdict"]["grade"] for value in assessed} <= {"good", "usable", "poor", "unusable"}
+    require_as_documented([value["linear"] for value in assessed if value["linear"]], inside["linear"])
+    require_as_documented([one for value in assessed for one in value["diagnostics"]], inside["diagnostics"])
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
     several = [entry for value in printed["plan"] for entry in value.get("several", [])]
     assert [entry["statement"] for entry in several] == ["own best", "joint", "separate", "joint", "separate"]

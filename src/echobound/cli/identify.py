@@ -13,7 +13,7 @@ import echobound
 from echobound.cli.inspect import look_at, print_inspection
 from echobound.cli.options import ComputingOptions, Options
 from echobound.cli.reading import Columns, Reading, TestFiles, ValidationFiles
-from echobound.cli.show import model_facts, print_result
+from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.data import Record
 from echobound.errors import InputError
@@ -152,11 +152,11 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
             limit = None if second is None else second.limit(beside)
             facts[name] |= {"scores": scores, "episodes": None if limit is None else limit.to_dict()}
     content = {
+        **assessment_facts(result.assessment),
         "run": str(result.run),
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
         "ended": ended(result.table),
-        "scores": result.scores,
         "stability": result.network.stability.to_dict() if isinstance(result.network, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),

@@ -20,6 +20,8 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.control import control
+from echobound.cli.export import export
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
 from echobound.cli.inspect import inspect
@@ -68,15 +70,17 @@ COMMANDS: dict[Callable[..., None], str] = {
     plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
-    studio: "measurements",
     inspect: "plant.csv",
+    studio: "measurements",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
     verify: "runs/demo-1 --fresh 500",
     show: "runs/demo-1",
     generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
     renew: "runs/plant new.csv --open-loop --updates 12",
     adapt: "runs/plant new.csv --test later.csv --output adapted.npz",
+    export: "runs/plant --to c --output plant --check",
     audit: "runs/plant --data plant.csv",
     watch: "runs/demo-1",
     report: "runs/demo-1 --open",

@@ -11,7 +11,7 @@ from typing import Any
 from echobound.arrays import Rows
 from echobound.kernels.base import Run, Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
-from echobound.kernels.cpu import bidiagonal, cascade, derivatives, fortran, philox, stages, step
+from echobound.kernels.cpu import bidiagonal, cascade, derivatives, fortran, philox, rollout, stages, step
 from echobound.kernels.cpu.cache import compiled_in, keep_compiled
 from echobound.kernels.cpu.cascade import CompiledCascadeTools
 from echobound.kernels.cpu.preparing import prepare
@@ -23,7 +23,7 @@ from echobound.network.training import Tools
 
 __all__ = ["CPUKernel"]
 
-COMPILED = compiled_in(bidiagonal, cascade, derivatives, fortran, philox, stages, step)
+COMPILED = compiled_in(bidiagonal, cascade, derivatives, fortran, philox, rollout, stages, step)
 NOT_KEPT = keep_compiled(COMPILED)
 """Why compiled code is not kept between processes; empty if it is."""
 
