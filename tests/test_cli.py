@@ -26,6 +26,7 @@ COMMANDS = [
     "show",
     "renew",
     "adapt",
+    "export",
     "audit",
     "watch",
     "report",

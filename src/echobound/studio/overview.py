@@ -16,7 +16,7 @@ from echobound.scenario.words import score_title
 from echobound.studio.jobs import Job, Jobs
 from echobound.studio.workspace import Workspace
 
-FILES = ("plan.json", "certificate.json", "verification.json", "generalisation.json")
+FILES = ("plan.json", "certificate.json", "assessment.json", "verification.json", "generalisation.json")
 
 
 def state_of(path: Path, jobs: list[Job]) -> str:
@@ -106,5 +106,8 @@ def stated_facts(path: Path) -> dict[str, Any]:
     with suppress(EchoboundError, OSError):
         if (path / "verification.json").exists():
             facts["fresh"] = read_json(path / "verification.json").get("fresh")
+    with suppress(EchoboundError, OSError, AttributeError, TypeError):
+        judged = read_json(path / "assessment.json") if (path / "assessment.json").exists() else {}
+        facts |= {"grade": (judged.get("verdict") or {}).get("grade"), "scores": judged.get("scores")}
     facts["tested"] = (path / "generalisation.json").exists()
     return facts
