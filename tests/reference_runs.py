@@ -7,10 +7,10 @@ again and compares. Numbers are stored as hexadecimal text, so that equal means 
 import dataclasses
 import hashlib
 import json
-import platform
 import sys
 import tempfile
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,20 @@ PROSE = {"digest", "digests", "provenance", "law", "laws", "words", "schema_vers
 
 
 def machine():
-    """What the last bits depend on."""
+    """What the last bits depend on.
+
+    Virtual machines may call very different processors by one name; what BLAS and the compiler choose their code by
+    are the processor's abilities.
+    """
     from echobound.runs.provenance import here
 
-    place = here()
-    return {"processor": place.processor, "machine": place.machine, "numpy": np.__version__}
+    place, versions = here(), {name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    named = ("cpu family", "model\t", "stepping", "flags", "Features", "CPU part")
+    abilities = "\n".join(sorted({line for line in lines if line.startswith(named)}))
+    found = {"processor": place.processor, "abilities": hashlib.sha256(abilities.encode()).hexdigest()[:16]}
+    return found | {"machine": place.machine, **versions}
 
 
 def exact(value):
@@ -182,7 +191,6 @@ def run(kind):
 if __name__ == "__main__":
     if sys.argv[1:] != ["record"]:
         sys.exit("usage: python tests/reference_runs.py record")
-    content = {"machine": {"processor": platform.processor()}, "runs": {kind.__name__: run(kind) for kind in KINDS}}
-    content["machine"] = machine()
+    content = {"machine": machine(), "runs": {kind.__name__: run(kind) for kind in KINDS}}
     RECORDED.write_text(json.dumps(content, indent=1) + "\n")
     print(*(f"{name}: {len(facts['certificate'])} numbers" for name, facts in content["runs"].items()), sep="\n")

@@ -66,6 +66,8 @@ def numbers(text: str, name: str) -> list[int]:
 
 def status_line(event: Progress) -> str:
     """The progress of a campaign on one line: networks done, speed, time left, best and worst score, failures."""
+    if event.doing:
+        return event.doing
     parts = [f"{event.done}/{event.planned}"]
     if event.rate is not None:
         parts.append(f"{event.rate:.3g}/s")
@@ -152,7 +154,7 @@ def bar(what: str) -> Iterator[Callable[[Progress], None]]:
 
         def show(event: Progress) -> None:
             # The bar has its own column for what is done.
-            text = "compiling and starting" if event.best is None else status_line(event).split(", ", 1)[1]
+            text = event.doing or ("starting" if event.best is None else status_line(event).split(", ", 1)[1])
             rich_bar.update(task, completed=event.done, total=event.planned, status=text)
 
         yield show

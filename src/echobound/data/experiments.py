@@ -42,7 +42,15 @@ class Experiments:
 
     def save(self, path: Path) -> None:
         """Write an NPZ file."""
-        described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
+        described = [
+            # A note is written only where there is one: other files stay as they were before there were any.
+            {
+                "role": role,
+                **{n: getattr(record, n) for n in DESCRIPTION},
+                **({"note": record.note} if record.note else {}),
+            }
+            for role, record in self.roles
+        ]
         arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
         write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
 
@@ -53,7 +61,8 @@ class Experiments:
         found: dict[str, list[Record]] = {"training": [], "validation": [], "test": []}
         try:
             for i, entry in enumerate(header["records"]):
-                about = fields_from_json(Record, entry, DESCRIPTION)
+                noted = ["note"] if isinstance(entry, dict) and "note" in entry else []
+                about = fields_from_json(Record, entry, (*DESCRIPTION, *noted))
                 found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(path, "header", f"it does not describe records, {shortened(str(error))}") from None

@@ -32,6 +32,8 @@ class Record:
         Units for axes and tables; empty if not given.
     name
         What to call the experiment in messages.
+    note
+        What was done to the data when they were read, such as samples that were interpolated; not part of the digest.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Record:
     input_units: tuple[str, ...] = ()
     output_units: tuple[str, ...] = ()
     name: str = "record"
+    note: str = ""
 
     def __post_init__(self) -> None:
         for side, letter in (("input", "u"), ("output", "y")):

@@ -88,7 +88,25 @@ def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
     if not names:
         found = ", ".join(f"{name} ({what})" for name, what in list(others.items())[:10]) or "nothing"
         raise DataError(f"{source} holds no signals: vectors or matrices of numbers are needed, found {found}")
-    return Table(source, names, load, several, others, kind="variable")
+    return Table(source, names, load, several, others, kind="variable", period=_stated_period(variables))
+
+
+_PERIODS = {"ts", "dt", "samplingtime", "sampling_time", "sampletime", "sample_time", "tsample"}
+_RATES = {"fs", "samplingrate", "sampling_rate", "samplerate", "sample_rate"}
+
+
+def _stated_period(variables: Sequence[Variable]) -> tuple[str, float] | None:
+    """A sampling time that a single number of the file states, and its name; None if there is none, or two disagree."""
+    stated = []
+    for variable in variables:
+        name = variable.name.split(".")[-1].lower()
+        if variable.fill is None or name not in _PERIODS | _RATES or max(variable.shape, default=1) != 1:
+            continue
+        value = np.zeros(1)
+        variable.fill([(0, value)])
+        if np.isfinite(value[0]) and value[0] > 0:
+            stated.append((variable.name, float(value[0] if name in _PERIODS else 1 / value[0])))
+    return stated[0] if stated and np.allclose([value for _, value in stated], stated[0][1]) else None
 
 
 def read_npz(path: Path) -> Table:

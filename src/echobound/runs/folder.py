@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 
 from echobound.data.experiments import Experiments
 from echobound.data.record import Record
+from echobound.diagnostics.linear import Linear
+from echobound.diagnostics.verdict import Verdict
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable, write_json
 from echobound.network import Committee
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
+from echobound.runs.assessment import FILE, Assessment, assess, content_of, read_assessment
 from echobound.runs.delivery import Delivery
 from echobound.runs.derivation import by_family, networks_due
 from echobound.runs.ledger import Ledger, rows_digest
@@ -182,17 +186,62 @@ class RunFolder(RunReader):
                 model.save(self.path / file)
         write_json(self.path / "certificate.json", content)
 
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """What the model is worth: read from its file, or made where that is not there; None where no data are stored.
+
+        It is made again where the folder has other test data than the file is about.
+        """
+        if not self.stores_data:
+            return None
+        stored = read_assessment(self, self.path / FILE) if self.has(FILE) else None
+        return assess(self) if stored is None else stored
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the delivered model is worth, in a word, with reasons and what to do next."""
+        return None if self.assessment is None else self.assessment.verdict
+
+    @property
+    def linear(self) -> Linear | None:
+        """The linear model beside it."""
+        return None if self.assessment is None else self.assessment.linear
+
+    def record_assessment(self) -> Assessment | None:
+        """Assess the delivered model as the folder is now, and keep it."""
+        self.__dict__.pop("assessment", None)
+        found = assess(self) if self.stores_data else None
+        self.__dict__["assessment"] = found
+        if found is not None and self.stored:
+            write_json(self.path / FILE, content_of(self, found))
+        return found
+
     def _certifies_others(self, certificate: Certificate) -> bool:
         """Whether the folder has a certificate of other models or rows than this one."""
         if not self.has("certificate.json"):
             return False
         return bool(self.json("certificate.json").get("digests") != jsonable(certificate.digests))
 
-    def record_fresh(self, count: int) -> None:
-        """Record that the first `count` fresh rows of each family are the verification."""
+    def record_fresh(self, count: int, before: int | None = None) -> None:
+        """Record that the first `count` fresh rows of each family are the verification.
+
+        `before` is how many there were when it began, and says that it has not ended: whoever starts it again resumes
+        it.
+        """
         rows = np.concatenate([part[:count] for part in by_family(self.plan, self.rows(VERIFICATION))])
-        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows)})
-        self.__dict__["fresh"] = rows
+        unfinished = {} if before is None else {"before": before}
+        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows), **unfinished})
+        self.__dict__["fresh"], self.verified = rows, count if before is None else before
+
+    def fresh_due(self, fresh: int) -> int:
+        """How many fresh networks of each family there are after so many were added to those verified before.
+
+        None that was ever drawn is left out: a verification that was interrupted has drawn some, and to start again
+        without them would be to choose among outcomes.
+        """
+        counted, indices = len(self.fresh) // len(self.plan.families), self.rows(VERIFICATION)["index"]
+        drawn = int(indices.max()) + 1 if len(indices) else 0
+        return max(self.verified + fresh, counted, drawn)
 
     def record_generalisation(self, second: Generalisation, given: Sequence[Record] = ()) -> None:
         """Write the second certificate, after the test data if they were given for it."""

@@ -66,6 +66,7 @@ class RowReader:
         self.complete = False  # whether the search has a row for each network that is due
         self._ledger: Ledger | None = None  # while it is open for writing
         self._unusable: set[str] = set()
+        self.verified = 0  # fresh networks of each family in verifications that have ended; known once `fresh` is read
 
     def has(self, file: str) -> bool:
         """Whether a file is there."""
@@ -162,7 +163,7 @@ class RowReader:
 
     @part("fresh rows")
     def fresh(self) -> Rows:
-        """The fresh rows of all finished verifications, family after family; there are as many of each family."""
+        """The fresh rows of all verifications, family after family; there are as many of each family."""
         rows = self.rows(VERIFICATION)
         parts = by_family(self.plan, rows)
         if not self.has("verification.json"):
@@ -184,6 +185,11 @@ class RowReader:
         why = "the fresh rows of the ledger are not those that it counts"
         seal, found_seal = rows_digest(found), stored.pop("rows", "nothing")
         self.faults.require("verification.json", "rows", expected=seal, found=found_seal, why=why)
+        before = stored.pop("before", count)  # there until the verification that drew the last of them has ended
+        if not isinstance(before, int) or isinstance(before, bool) or not 0 <= before <= count:
+            self.faults.report("verification.json", "before", f"a number up to {count}", before)
+            before = count
+        self.verified = before
         self.faults.compare("verification.json", {"fresh": count}, stored | {"fresh": count})
         if len(rows) > len(found):
             more = len(rows) - len(found)

@@ -105,7 +105,7 @@ def solve_readout(total: Matrix, columns: int, ridge: float) -> tuple[Matrix, fl
     --------
     >>> rows = np.array([[1.0, 1.0, 3.0], [2.0, 1.0, 5.0], [3.0, 1.0, 7.0]])
     >>> readout, error = solve_readout(rows.T @ rows, 2, 0.0)
-    >>> readout.round(9).tolist(), round(error, 9)
+    >>> readout.round(9).tolist(), round(abs(error), 9)
     ([[2.0, 1.0]], 0.0)
     """
     gram, moment = total[:columns, :columns], total[:columns, columns:]
