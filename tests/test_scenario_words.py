@@ -10,6 +10,7 @@ from echobound.scenario import (
     ConformalBand,
     DistributionBand,
     ErrorLimit,
+    ExpectedGain,
     FailureRate,
     Families,
     Gain,
@@ -38,6 +39,7 @@ MADE = {
     QuantileInterval: lambda **how: QuantileInterval.of(SCORES, level=0.5, beta=0.05, **how),
     Families: lambda **how: Families.of({"a": SCORES[:50], "b": SCORES[50:]}, beta=0.05, **how),
     Renewal: lambda **how: Renewal.of(SCORES, networks=100, beta=0.05, depends_on_model=False, **how),
+    ExpectedGain: lambda **how: ExpectedGain.of(SCORES, beta=0.05, further=10, **how),
     Stopped: lambda **how: Stopped.of(SCORES, Anytime(beta=0.05), **how),
 }
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from echobound.audit import Audit, audit
     from echobound.campaign import Computing
     from echobound.compare import compare
-    from echobound.data import Record, read_csv, read_records, split
+    from echobound.data import Inspection, Record, inspect_file, read_csv, read_records, split
     from echobound.errors import EchoboundError
+    from echobound.export import export_model
     from echobound.generalise import generalise
     from echobound.identify import Identification, identify
     from echobound.network import (
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
         LeastSquares,
         LogUniform,
         ReservoirLaw,
+        Stepper,
         Uniform,
         broad,
         from_reservoirpy,
+        linearise,
         load_model,
+        operating_point,
         paper,
     )
     from echobound.plan import Plan
@@ -48,6 +52,7 @@ __all__ = [
     "EchoboundError",
     "Generalisation",
     "Identification",
+    "Inspection",
     "LeastSquares",
     "LogUniform",
     "Plan",
@@ -55,14 +60,19 @@ __all__ = [
     "ReservoirLaw",
     "RunFolder",
     "Score",
+    "Stepper",
     "Uniform",
     "audit",
     "broad",
     "compare",
+    "export_model",
     "from_reservoirpy",
     "generalise",
     "identify",
+    "inspect_file",
+    "linearise",
     "load_model",
+    "operating_point",
     "paper",
     "ph_experiment",
     "read_csv",
@@ -75,16 +85,18 @@ __all__ = [
 _ROOMS = {
     "errors": ("EchoboundError",),
     "scores": ("Score", "register_score"),
-    "data": ("Record", "read_csv", "read_records", "split"),
+    "data": ("Inspection", "Record", "inspect_file", "read_csv", "read_records", "split"),
     "plants": ("ph_experiment",),
     "network": (
         *("Choice", "Committee", "EchoStateNetwork", "LogUniform", "ReservoirLaw", "Uniform"),
         *("LeastSquares", "broad", "from_reservoirpy", "load_model", "paper"),
+        *("Stepper", "linearise", "operating_point"),
     ),
     "scenario": ("Certificate", "Generalisation"),
     "plan": ("Plan",),
     "runs": ("RunFolder",),
     "campaign": ("Computing",),
+    "export": ("export_model",),
     "identify": ("Identification", "identify"),
     "compare": ("compare",),
     "verify": ("verify",),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from echobound.campaign.interrupt import Interrupted
+from echobound.errors import printable
 from echobound.files import jsonable
 from echobound.runs.progress import Progress
 
@@ -23,15 +24,25 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def console(*, error: bool = False) -> Console:
-    """A console; plain text without styles when it is not a terminal."""
+    """A console; plain text without styles when it is not a terminal, and no control characters but its own."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False, soft_wrap=not (sys.stderr if error else sys.stdout).isatty())
+    class Plain(Console):
+        def render(self, *args: Any, **options: Any) -> Iterator[Any]:
+            for segment in super().render(*args, **options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Plain(stderr=error, highlight=False, soft_wrap=not (sys.stderr if error else sys.stdout).isatty())
+
+
+def say(text: str, *, error: bool = False, end: str = "\n") -> None:
+    """Print a text as it is, with the control characters in it written out."""
+    print(printable(text), file=sys.stderr if error else sys.stdout, end=end, flush=error)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; non-finite numbers become null."""
-    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+    say(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
 
 def print_lines(lines: Iterable[str], style: str | None = None) -> None:
@@ -85,7 +96,7 @@ def duration(seconds: float) -> str:
 
 def stop(sentence: str, code: int) -> NoReturn:
     """End with one sentence on stderr."""
-    print(f"echobound: {sentence}", file=sys.stderr)
+    say(f"echobound: {sentence}", error=True)
     sys.exit(code)
 
 
@@ -125,7 +136,7 @@ def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.mono
         nonlocal last
         if clock() - last >= every:
             last = clock()
-            print(f"{what}: {status_line(event)}", file=sys.stderr, flush=True)
+            say(f"{what}: {status_line(event)}", error=True)
 
     return show
 

@@ -47,5 +47,5 @@ __all__ += ["Divergence", "Verification", "ViolationLaw", "any_of", "each_of", "
 __all__ += ["certify", "claims_of", "count_violations", "ranking", "schema", "select", "statements_of", "title_of"]
 __all__ += ["BothEnds", "DistributionBand", "Families", "Gain", "JointScores", "QuantileInterval", "RankBand"]
 __all__ += ["Removal", "Renewal", "Stopped", "learning_curve", "tail_gain"]
-__all__ += ["ConformalBand", "EpisodeErrors", "ExpectedGain", "ErrorLimit", "FailureRate", "Optimism"]
+__all__ += ["ConformalBand", "EpisodeErrors", "ErrorLimit", "ExpectedGain", "FailureRate", "Optimism"]
 __all__ += ["Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]

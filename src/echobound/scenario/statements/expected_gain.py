@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +47,7 @@ class ExpectedGain(ScoreStatement):
 
     @classmethod
     def of_search(cls, search: Search) -> ExpectedGain | None:
-        """Made where the perfect score is known; a tenth as many networks again are considered."""
+        """For a tenth as many networks again; None where the perfect score is not known, or all networks diverged."""
         counts = [count for _, count in search.families] or [len(search.table)]
         if search.stop is not None and search.at_will:
             epsilon = search.stop.epsilon(len(search.table))
@@ -58,10 +57,6 @@ class ExpectedGain(ScoreStatement):
             return None
         further = max(1, len(search.table) // 10)
         return cls.of(search.first, beta=search.beta, epsilon=epsilon, further=further, **search.scoring)
-
-    def settled(self) -> Mapping[str, Any]:
-        """Nothing of its own."""
-        return {}
 
     @property
     def perfect(self) -> float:

@@ -108,9 +108,9 @@ class Families(ScoreStatement):
         return (
             f"The best of all, by {judged_words(self)}, is in family {self.names[self.best]!r}. {self.start},"
             f" {new} from any of the {count} families beats it with probability at most {upward(self.epsilon)}."
-            f" {self.start}, {new} whose family is drawn with the shares of the search beats it with probability at most"
-            f" {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count} together,"
-            f" {new} of a family beats that family's own best with probability at most {own}."
+            f" {self.start}, {new} whose family is drawn with the shares of the search beats it with probability"
+            f" at most {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count}"
+            f" together, {new} of a family beats that family's own best with probability at most {own}."
         )
 
     @classmethod

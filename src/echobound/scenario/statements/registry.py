@@ -23,18 +23,9 @@ from echobound.scenario.statements.stopped import Stopped
 from echobound.scenario.words import noun
 
 # What a certificate may hold, in this order.
-OF_SEARCH: tuple[type[Statement], ...] = (
-    Renewal,
-    Stopped,
-    Removal,
-    BothEnds,
-    JointScores,
-    Families,
-    Gain,
-    ExpectedGain,
-)
+OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
-OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval)
+OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, ExpectedGain)
 OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, Optimism)
 
 
