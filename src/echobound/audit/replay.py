@@ -65,7 +65,7 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)
         known: dict[str, Any] = {"score": plan.measures[plan.plain], "picked": picked, "horizon": plan.horizon}
-        known["members"] = plan.members
+        known |= {"members": plan.members, "blocks": plan.blocks}
         second = generalisation_of(tested, training, test, settled, **known)
         digests = {**second.digests, **{name: one.digest for name, one in models.items()}}
         # When a criterion for data given later was named, nothing in the folder can show.

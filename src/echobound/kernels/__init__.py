@@ -68,9 +68,6 @@ def compiled_rollout(*network: Any) -> Any:
 
     Its arguments are those of that class: the reservoir, the readout and the limits.
     """
-    from echobound.kernels.cpu.cache import cached_beside_sources
-
-    with cached_beside_sources():  # as the rest of the compiled code
-        from echobound.kernels.cpu.rollout import Rollout
+    from echobound.kernels.cpu.rollout import Rollout
 
     return Rollout(*network)

@@ -257,9 +257,11 @@ class RunReader(RowReader):
             ours, theirs = certificate.digests.get(name, ""), found.digests.get(name)
             self.faults.require(file, f"digest of the {name}", expected=ours, found=theirs)
         optimism = found.optimism
-        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        scored = (optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        stated = (found.horizon, optimism.horizon, optimism.blocks, *scored)
         score = self.plan.measures[self.plan.plain]
-        expected = (certificate.horizon, score.name, score.direction, score.unit, self.picked_score)
+        how = (certificate.horizon, certificate.horizon, certificate.blocks)
+        expected = (*how, score.name, score.direction, score.unit, self.picked_score)
         self.faults.require(file, "optimism", expected=expected, found=stated)
         if self.tested(found) is self.experiments.test:
             why = "a criterion that is not in plan.json was named when the test data had been opened"

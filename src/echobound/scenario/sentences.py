@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import ROBUST, data_words, noun, outcome_words, upward
+from echobound.scenario.words import ROBUST, confidence, data_words, noun, outcome_words, predictions_only, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -52,7 +52,7 @@ NOT_STATED_OF_MEMBERS = (
 def statement_of(draft: Certificate) -> str:
     """What is promised about the best."""
     drawn = noun(draft.members)
-    start = f"With confidence 1 - {draft.beta:g}, {drawn.drawn(_any_family(draft))}"
+    start = f"With confidence 1 - {confidence(draft.beta)}, {drawn.drawn(_any_family(draft))}"
     if draft.winner is None:
         return (
             f"All {draft.networks} {drawn.many} diverged. {start} gives a finite score {data_words(draft)} with"
@@ -82,7 +82,17 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     of_robust = NOT_STATED_OF_ROBUST if draft.score == ROBUST else ()
-    sentences = (*of_robust, *of_blocks, *of_committees, *of_members, *NOT_STATED, *of_families, *of_stopping)
+    of_predictions = () if draft.horizon is None else (predictions_only(draft.horizon),)
+    sentences = (
+        *of_predictions,
+        *of_robust,
+        *of_blocks,
+        *of_committees,
+        *of_members,
+        *NOT_STATED,
+        *of_families,
+        *of_stopping,
+    )
     drawn = noun(draft.members)
     settled = f"number of {drawn.many}" if rule is None else "stopping rule"
     ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
@@ -96,7 +106,7 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
 def worst_of(draft: Certificate) -> WorstCase:
     """What is promised about the worst, filled in."""
     drawn = noun(draft.members)
-    start = f"With confidence 1 - {draft.beta:g}, {drawn.new} {_any_family(draft)}".rstrip()
+    start = f"With confidence 1 - {confidence(draft.beta)}, {drawn.new} {_any_family(draft)}".rstrip()
     rule, bound = draft.stopping_rule, None
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
         # No limit for a count of failures is known that holds at all n together, so none is claimed.

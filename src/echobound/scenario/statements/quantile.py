@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.ordering import ordered
 from echobound.scenario.statements.base import ScoreStatement, Scoring
-from echobound.scenario.words import downward, upward
+from echobound.scenario.words import downward, judged_words, upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,8 @@ class QuantileInterval(ScoreStatement):
         limits += [f"at most {upward(self.upper)}{unit}"] if self.upper is not None else []
         name = "median" if self.level == 0.5 else f"{100 * self.level:g} % quantile"
         return (
-            f"{self.start}, the {name} of the score over all {self.drawn.many} that could be drawn is"
+            f"{self.start}, the {name} of {judged_words(self)}, over all"
+            f" {self.drawn.many} that could be drawn is"
             f" {' and '.join(limits) or 'anything'}: {self.networks} {self.drawn.many} say no more."
         )
 
