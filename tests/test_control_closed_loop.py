@@ -133,7 +133,7 @@ def test_an_fmu_is_a_plant(fmi, tmp_path):
     export_model(network, path, "fmu", fmi=fmi)
     plant = FMUPlant(path, ["q3"], ["pH"], u=15.0, sampling_time=network.sampling_time, settle=60)
     rest = Stepper(network).run(np.full((62, 1), 15.0))
-    u, y = plant.start()
+    _, y = plant.start()
     assert y[0] == pytest.approx(rest[60, 0], abs=1e-3)
     loop = simulate_closed_loop(plant, MPC(network, horizon=8), np.full(15, y[0] + 0.2))
     assert loop.scores["offset"]["pH"] < 0.02
