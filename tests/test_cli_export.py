@@ -28,7 +28,7 @@ def told(*arguments):
 def test_a_run_is_exported_with_its_certificate_and_checked(run, tmp_path):
     content = json.loads(told(run, "--to", "control", "--output", tmp_path / "plant.py", "--check", "--json"))
     assert content["largest_difference"] < 1e-12
-    assert content["files"] == [str(tmp_path / "plant.py"), str(tmp_path / "plant.npz")]
+    assert content["files"] == [str(tmp_path / "plant.py"), str(tmp_path / "plant_numbers.npz")]
     certificate = json.loads((run / "certificate.json").read_text())
     assert content["card"]["certificate"] == certificate["digest"]
     assert content["card"]["statement"].startswith("About the best network of the search, not this committee")
@@ -47,6 +47,9 @@ def test_a_model_file_is_exported_without_a_certificate(run, tmp_path):
 def test_the_name_is_made_from_the_run(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert json.loads(told(run, "--to", "st", "--json"))["files"] == ["plant.st"]
+    monkeypatch.chdir(run.parent)  # never into the run folder itself
+    done = json.loads(told(run, "--to", "matlab", "--json"))
+    assert done["files"] == ["plant_matlab/plant.m", "plant_matlab/plant_data.mat"]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def test_every_command_that_computes_says_how(command):
     assert "--device" in options
 
 
-@pytest.mark.parametrize("command", ["identify", "simulate", "audit", "generalise", "renew", "adapt"])
+@pytest.mark.parametrize(
+    "command", ["identify", "simulate", "audit", "generalise", "renew", "adapt", "compare", "predict"]
+)
 def test_every_command_that_reads_files_reads_them_alike(command):
     options = options_of(command)
     for one in fields(Reading):

@@ -44,9 +44,10 @@ def export(
     """
     model, certificate = _found(source, which)
     target = get_target(to)
-    path = output if output is not None else Path(f"{source.resolve().name.removesuffix('.npz')}{target.suffix}")
+    name = None if output is not None else source.resolve().name.removesuffix(".npz")
+    path = output if output is not None else Path(f"{name}_{to}" if target.folder else f"{name}{target.suffix}")
     with spinner(f"exporting to {to}", quiet):
-        exported = export_model(model, path, to, certificate=certificate, precision=precision, fmi=fmi)
+        exported = export_model(model, path, to, certificate=certificate, name=name, precision=precision, fmi=fmi)
         checked = exported.check() if check else None
     files = [str(file) for file in exported.files]
     if as_json:
@@ -61,7 +62,7 @@ def export(
 
 def _found(source: Path, which: Which | None) -> tuple[Any, Certificate | None]:
     """The model of a run with its certificate, or that of a file."""
-    if source.is_file():
+    if source.is_file() or source.suffix == ".npz":
         if which is not None:
             raise InputError("--model chooses among the models of a run folder: leave it out with a model file")
         return load_model(source), None

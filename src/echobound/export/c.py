@@ -102,7 +102,7 @@ def header(job: Job) -> str:
     return fill(
         "model.h",
         job,
-        card=job.card.lines,
+        lines=job.card.lines,
         real="float" if single else "double",
         stack=size * (width + stepper.states + 2 * stepper.outputs * (len(stepper.equations) + 2)),
         instance=size * stepper.states,

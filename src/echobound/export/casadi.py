@@ -34,7 +34,7 @@ class CasadiTarget(Target):
             file = _file(path, name)
             write_whole(file, functions[name].serialize().encode())
             files.append(file)
-        card = path.with_suffix(".json")
+        card = path.with_name(f"{path.stem}_card.json")
         write_json(card, {"lines": job.card.lines, **job.card.to_dict()})
         return [*files, card]
 

@@ -26,7 +26,7 @@ class ControlTarget(Target):
     suffix = ".py"
 
     def write(self, job: Job, path: Path) -> list[Path]:
-        """Write ``NAME.py`` and its numbers, ``NAME.npz``."""
+        """Write ``NAME.py`` and its numbers, ``NAME_numbers.npz``."""
         arrays: dict[str, Any] = {}
         for number, member in enumerate(member_arrays(job.stepper)):
             for name, value in member.items():
@@ -37,9 +37,7 @@ class ControlTarget(Target):
                     arrays[f"{number}.{name}.shape"] = np.array(value.shape)
                 else:
                     arrays[f"{number}.{name}"] = np.asarray(value)
-        numbers = path.with_suffix(".npz")
-        if numbers.exists() and numbers.resolve() == path.resolve():
-            raise InputError(f"{path} is the script to write: give it a name that ends in .py")
+        numbers = path.with_name(f"{path.stem}_numbers.npz")  # NAME.npz may be the model itself
         packed = io.BytesIO()
         np.savez(packed, **arrays)
         text = fill("control.py", job, members=len(job.stepper.equations), numbers=numbers.name, lines=job.card.lines)
