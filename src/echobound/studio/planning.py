@@ -110,7 +110,7 @@ class Runs(Guarded):
         if not draft.run:
             draft = self.studio.named(draft)
         path = space.new_run(draft.run)
-        if path.exists() or any(order.run == draft.run for order in self.studio.jobs.orders()):
+        if path.exists() or draft.run in self.studio.jobs.open_runs():
             raise InputError(f"{draft.run} exists already: choose another name for the run")
         draft.settle(draft.records(space))
         arguments = [*draft.arguments(), "--json"]

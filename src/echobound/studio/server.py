@@ -68,8 +68,7 @@ class Studio:
     def named(self, draft: Draft) -> Draft:
         """The draft with a name for its run, after its first file, that no run has and none in the queue."""
         first = draft.files["training"][:1]
-        taken = {order.run for order in self.jobs.orders()}
-        return replace(draft, run=self.space.free_run(Path(first[0]).stem if first else "run", taken))
+        return replace(draft, run=self.space.free_run(Path(first[0]).stem if first else "run", self.jobs.open_runs()))
 
     async def work(self) -> None:
         """Start what waits, one after the other, as long as the server lives."""
