@@ -71,7 +71,7 @@ def test_gaps_and_holes(desk):
     simulated = echobound("simulate", "run", "hole.csv", "--missing", "split", "--output", "s.csv", cwd=desk)
     assert simulated.stdout.startswith("hole.csv (rows 2 to 201): 180 samples from sample 21 on")
     table = pandas.read_csv(desk / "s.csv")
-    assert list(table.columns) == ["experiment", "sample", "pH"]
+    assert list(table.columns) == ["experiment", "sample", "time", "q3", "pH (measured)", "pH (simulated)"]
     assert len(table) == 180 + 179
 
 

@@ -1,6 +1,7 @@
 """The studio in a real browser: from a file to a certificate, a comparison and an export, without a terminal."""
 
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def visit(browser, studio):
 def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_export(visit, studio, tmp_path):
     from playwright.sync_api import expect
 
-    (tmp_path / "logger.csv").write_text(table())
+    (tmp_path / "logger.csv").write_text(table(title=True))
     page = visit(permissions=["clipboard-read", "clipboard-write"]).page
     assert "token" not in page.url
     page.set_input_files("#picker", tmp_path / "logger.csv")
@@ -151,7 +152,10 @@ def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_expo
     expect(page.locator("#plan")).to_contain_text("44")
     expect(page.locator("#dots")).to_have_attribute("data-dots", "44", timeout=90_000)
     expect(page.locator("#statement")).to_contain_text("With confidence 1 - 0.01", timeout=90_000)
-    expect(page.locator("#controls .state")).to_have_text("finished")
+    expect(page.locator("#verdict .grade")).to_have_text(re.compile("good|usable|poor"))
+    expect(page.locator("#verdict")).to_contain_text("Your model explains")
+    expect(page.locator("#diagnostics")).to_contain_text("dead time")
+    expect(page.locator("#controls .state")).to_have_text("finished", timeout=60_000)
 
     # Fresh networks, with what they mean said first.
     page.locator("[data-action=verify] button").click()
@@ -163,6 +167,16 @@ def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_expo
     dialog.get_by_role("button", name="Draw fresh networks").click()
     expect(page.locator("[data-action=verify] .outcome")).to_contain_text("30 fresh networks", timeout=90_000)
     expect(page.locator("#looks")).to_contain_text("this one")
+
+    # Take it away as an FMU.
+    expect(page.locator("#controls .state")).to_have_text("finished", timeout=60_000)
+    page.locator("[data-action=export] button").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("pre").first).to_contain_text("--to fmu")
+    dialog.get_by_role("button", name="Export", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="logger.fmu").click(timeout=90_000)
+    assert zipfile.is_zipfile(download.value.path())
 
     # The page of the run is in its sandbox.
     frame = page.frame_locator("#report")

@@ -20,6 +20,7 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.compare import compare
 from echobound.cli.control import control
 from echobound.cli.export import export
 from echobound.cli.generalise import generalise
@@ -29,7 +30,7 @@ from echobound.cli.options import with_options
 from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
-from echobound.cli.simulate import simulate
+from echobound.cli.simulate import predict, simulate
 from echobound.cli.studio import studio
 from echobound.cli.terminal import say, stop
 from echobound.cli.watch import watch
@@ -74,6 +75,8 @@ COMMANDS: dict[Callable[..., None], str] = {
     studio: "measurements",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    predict: "runs/demo-1 new.csv --horizon 10",
+    compare: "runs/first runs/second new.csv",
     control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
     verify: "runs/demo-1 --fresh 500",
     show: "runs/demo-1",
@@ -87,6 +90,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     figures: "runs/demo-1 --format pdf",
     reproduce: "--orders 10,50,200",
 }
+RESUMED = {"identify", "demo", "renew", "verify", "reproduce"}  # commands whose work is kept when they are stopped
 for command, arguments in COMMANDS.items():
     name = command.__name__.replace("_", "-")
     app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
@@ -124,7 +128,8 @@ def main() -> None:
             raise
         stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
     if code in (130, 143):
-        stop("stopped: what was finished is kept, and the same command with the same --run resumes it", code)
+        kept = "what was finished is kept, and the same command with the same --run resumes it"
+        stop(f"stopped: {kept}" if set(sys.argv[1:2]) & RESUMED else "stopped", code)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -64,8 +64,8 @@ def bounds_of(ranges: Ranges, samples: int, row_of: Callable[[int], int], source
         stop = samples if last is None else _at_least(last + 1, samples, row_of)
         if start >= stop:
             raise DataError(
-                f"{source} has no samples in rows {first} to {'its end' if last is None else last}: its samples are in"
-                f" rows {row_of(0)} to {row_of(samples - 1)}"
+                f"{source} has no samples in rows {first} to {'its end' if last is None else last}: give rows that it"
+                " has, counted from its first line, where a header is row 1"
             )
         bounds.append((start, stop))
     return bounds

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from echobound.errors import InputError
+from echobound.export import TARGETS, get_target
 from echobound.studio.drafts import as_file, call, names_in, text_in
 from echobound.studio.workspace import Workspace
 
+EXPORTS = "exports"  # in a run folder
 AFTERWARDS = (
     "A further run with other settings, chosen after this look, is not covered by this certificate: it has one of its"
     " own, and the studio lists it as another look at the same data."
@@ -28,11 +30,18 @@ class Action:
         What it means for the certificate, said before it is done.
     order
         From what a form gave to the arguments of the command and the same in Python.
+    choices
+        What there is to choose from, with titles.
     """
 
     title: str
     meaning: tuple[str, ...]
     order: Callable[[str, Mapping[str, Any], Workspace], tuple[list[str], str]]
+    choices: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a page shows of it."""
+        return {"title": self.title, "meaning": self.meaning, "choices": self.choices}
 
 
 def _whole(given: Mapping[str, Any], name: str, default: int, least: int = 0) -> int:
@@ -84,6 +93,23 @@ def _generalise(run: str, given: Mapping[str, Any], space: Workspace) -> tuple[l
     return arguments, "\n".join([*lines, "print(second.statements)"])
 
 
+def _export(run: str, given: Mapping[str, Any], _: Workspace) -> tuple[list[str], str]:
+    target = get_target(str(given.get("to") or "fmu"))
+    name = run.rpartition("/")[2]
+    output = f"{run}/{EXPORTS}/{name}-{target.name}" if target.folder else f"{run}/{EXPORTS}/{name}{target.suffix}"
+    arguments = ["export", run, "--to", target.name, "--output", output]
+    check = given.get("check") is True
+    python = [
+        "from echobound import RunFolder",
+        "from echobound.export import export_model",
+        "",
+        f"folder = RunFolder({run!r})",
+        f"exported = export_model(folder.model, {output!r}, {target.name!r}, certificate=folder.certificate)",
+        *(["print(exported.check().largest_difference)"] if check else ["print(exported.files)"]),
+    ]
+    return [*arguments, *(["--check"] if check else [])], "\n".join(python)
+
+
 ACTIONS: dict[str, Action] = {
     "verify": Action(
         "Draw fresh networks",
@@ -112,6 +138,16 @@ ACTIONS: dict[str, Action] = {
             " is not covered by the second certificate.",
         ),
         _generalise,
+    ),
+    "export": Action(
+        "Export",
+        (
+            "The model that is delivered is written in another language, with the digest and the statement of its"
+            " certificate. The certificate stays as it is; whether it speaks of the delivered model or of the picked"
+            " network beside it, its own sentence says.",
+        ),
+        _export,
+        choices=tuple((target.name, target.title) for target in TARGETS.values()),
     ),
 }
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from echobound.arrays import Vector
 from echobound.data.formats import read_table
-from echobound.data.table import RowNumbers
-from echobound.errors import InputError
+from echobound.data.table import RowNumbers, Table
+from echobound.errors import DataError, InputError
 from echobound.studio.workspace import Workspace
 
 KEPT = 3  # files that are kept in memory
@@ -27,9 +27,8 @@ class Columns:
     """All columns of a file as numbers; what is not a number is NaN."""
 
     names: tuple[str, ...]
+    units: tuple[str, ...]
     values: list[Vector]
-    missing: tuple[int, ...]
-    others: dict[str, str]
     rows: RowNumbers  # of each sample in the file
 
     @property
@@ -60,16 +59,34 @@ class Tables:
 
 def _load(path: Path, sheet: str | None) -> Columns:
     table = read_table(path, sheet)
-    positions = list(range(min(len(table.columns), CHANNELS)))
-    if not positions:
+    count = min(len(table.columns), CHANNELS)
+    if not count:
         raise InputError(f"{path.name} has no column that could be a signal")
-    loaded = table.load([positions], None)
-    signal = loaded.signals[0]
-    if signal.size > MOST_CELLS:
-        raise InputError(f"{path.name} has {signal.size} values, more than can be drawn here: use echobound identify")
-    missing = tuple(loaded.faults[i].count if i in loaded.faults else 0 for i in positions)
-    values = [np.ascontiguousarray(signal[:, i]) for i in positions]
-    return Columns(tuple(table.columns[i] for i in positions), values, missing, dict(table.others), loaded.rows)
+    values, rows = _values(table, count)
+    length = max(map(len, values))
+    if length * count > MOST_CELLS:
+        raise InputError(f"{path.name} has {length * count} values, more than can be drawn: use echobound identify")
+    # Variables of a .mat file may differ in length; what cannot be a signal is drawn as nothing.
+    values = [one if len(one) == length else np.full(length, np.nan) for one in values]
+    names, units = zip(*table.labels[:count], strict=True)
+    return Columns(names, units, values, rows)
+
+
+def _values(table: Table, count: int) -> tuple[list[Vector], RowNumbers]:
+    """Each column as numbers, NaN where there is none: all in one pass, or one by one where some cannot be loaded."""
+    try:
+        loaded = table.load([list(range(count))], None)
+        return [np.ascontiguousarray(loaded.signals[0][:, i]) for i in range(count)], loaded.rows
+    except (DataError, ValueError):
+        rows, values = RowNumbers(), list[Vector]()
+    for position in range(count):
+        try:
+            loaded = table.load([[position]], None)
+            rows = loaded.rows
+            values.append(np.ascontiguousarray(loaded.signals[0][:, 0]))
+        except DataError:  # time stamps, or objects
+            values.append(np.zeros(0))
+    return values, rows
 
 
 def thinned(x: Vector, y: Vector, width: int) -> tuple[list[float], list[float | None]]:

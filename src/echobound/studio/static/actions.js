@@ -5,7 +5,7 @@ const FIELDS = {
   verify: () => [field("fresh", "Fresh networks", el("input", {name: "fresh", value: "500", inputMode: "numeric"}))],
   audit: () => [field("sample", "Networks to train again beside those that carry a claim", el("input", {name: "sample", value: "20", inputMode: "numeric"})), el("div", {class: "field"}, el("label", {class: "flag"}, el("input", {name: "everything", type: "checkbox"}), "all of them"))],
   generalise: (files) => [field("files", "Test files, each an episode of its own", el("select", {name: "files", multiple: true, size: 4}, files.map((file) => el("option", {value: file.name, text: file.name})))), field("criterion", "What each episode must satisfy (optional)", el("input", {name: "criterion", placeholder: "fit>80"}))],
-  export: (files, content) => [field("to", "Format", el("select", {name: "to"}, content.actions.export.choices.map(([value, text]) => el("option", {value, text}))))],
+  export: (files, content) => [field("to", "Format", el("select", {name: "to"}, content.actions.export.choices.map(([value, text]) => el("option", {value, text, selected: value === "fmu"})))), el("div", {class: "field"}, el("label", {class: "flag"}, el("input", {name: "check", type: "checkbox"}), "run it against the model"), el("small", {text: "Needs what runs it: a C compiler, FMPy, onnxruntime, ..."}))],
 };
 
 function field(name, title, control) {
@@ -59,7 +59,7 @@ async function outcome(job, place) {
   if (!outcomes.has(job.key)) outcomes.set(job.key, await get("/api/job", {key: job.key}));
   const answer = outcomes.get(job.key).answer ?? {};
   const second = answer.generalisation;
-  const words = answer.statement ?? (second ? `FIT on test data ${number(second.optimism?.test)}; the page has all statements.` : null) ?? (answer.largest_difference !== undefined ? `written and checked: the largest difference from the model is ${number(answer.largest_difference)}` : "done");
+  const words = answer.statement ?? (second ? `FIT on test data ${number(second.optimism?.test)}; the page has all statements.` : null) ?? (answer.files ? `written${answer.largest_difference === null ? "" : ` and run: the largest difference from the model is ${number(answer.largest_difference)}`}` : "done");
   place.textContent = sentence(String(words));
 }
 

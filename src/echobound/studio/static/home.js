@@ -6,12 +6,17 @@ let runs = [], sorted = {by: "made", up: false}, last = "";
 const COLUMNS = [
   ["name", "Run", (r) => r.name],
   ["state", "State", (r) => r.state],
+  ["grade", "Verdict", (r) => ["unusable", "poor", "usable", "good"].indexOf(r.grade)],
+  ["fit", "FIT", (r) => fit(r) ?? -Infinity, true],
   ["law", "Law", (r) => r.law ?? ""],
   ["networks", "Networks", (r) => r.networks ?? 0, true],
   ["epsilon", "Epsilon", (r) => r.epsilon ?? 0, true],
-  ["best", "Best score", (r) => r.best ?? -Infinity, true],
+  ["best", "Certified", (r) => r.best ?? -Infinity, true],
   ["made", "Made", (r) => r.made, true],
 ];
+
+// On test data where they were opened, else on validation data.
+const fit = (run) => run.scores?.test?.fit ?? run.scores?.validation?.fit ?? null;
 
 function row(run) {
   const box = el("input", {type: "checkbox", checked: chosen.has(run.name), disabled: run.state !== "finished", "aria-label": `Compare ${run.name}`,
@@ -21,6 +26,8 @@ function row(run) {
     el("td", {}, box),
     el("th", {scope: "row"}, el("a", {href: page("/run", {name: run.name}), text: run.name})),
     el("td", {}, el("span", {class: `state ${run.state}`, text: run.state}), said ? el("small", {class: "quiet", text: ` ${said}`}) : null),
+    el("td", {}, run.grade ? el("span", {class: `word ${run.grade}`, text: run.grade}) : null),
+    el("td", {class: "n", text: fit(run) === null ? "" : `${number(fit(run), 3)} %`}),
     el("td", {text: run.law ?? ""}),
     el("td", {class: "n", text: run.networks ? number(run.networks * (run.families ?? 1)) : ""}),
     el("td", {class: "n", text: run.epsilon ? number(run.epsilon) : ""}),

@@ -7,7 +7,7 @@ const state = {file: null, columns: [], roles: {}, cutter: null, form: null, ask
 const ROLES = ["–", "input", "output", "time"];
 
 function draft() {
-  const of = (role) => state.columns.filter((column) => state.roles[column.name] === role).map((column) => column.name);
+  const of = (role) => state.columns.filter((column) => state.roles[column.key] === role).map((column) => column.key);
   const picked = (id) => [...($(id)?.selectedOptions ?? [])].map((one) => one.value);
   return {
     files: {training: state.file ? [state.file] : [], validation: picked("validation-files"), test: picked("test-files")},
@@ -19,9 +19,9 @@ function draft() {
 
 function columnRow(column, i) {
   const choose = el("select", {"aria-label": `Role of ${column.name}`, onchange: (event) => {
-    state.roles[column.name] = event.target.value;
+    state.roles[column.key] = event.target.value;
     changed();
-  }}, ROLES.map((role) => el("option", {value: role, text: role, selected: state.roles[column.name] === role})));
+  }}, ROLES.map((role) => el("option", {value: role, text: role, selected: state.roles[column.key] === role})));
   return el("tr", {}, el("th", {scope: "row", text: column.name}), el("td", {}, choose), el("td", {text: column.unit ?? ""}),
     el("td", {class: "n", text: number(column.low)}), el("td", {class: "n", text: number(column.high)}), el("td", {class: "n", text: column.missing ? number(column.missing) : ""}));
 }
@@ -41,7 +41,7 @@ async function open(name) {
     return;
   }
   state.columns = found.columns;
-  state.roles = Object.fromEntries(found.columns.map((column) => [column.name, column.role ?? "–"]));
+  state.roles = Object.fromEntries(found.columns.map((column) => [column.key, column.role ?? "–"]));
   fill($("inspection"), found.notes.length ? el("ul", {}, found.notes.map((note) => el("li", {text: sentence(note)}))) : null);
   fill($("columns"), el("table", {}, el("caption", {class: "unseen", text: `Columns of ${name}`}),
     el("thead", {}, el("tr", {}, ["Column", "Role", "Unit", "From", "To", "Missing"].map((title, i) => el("th", {scope: "col", class: i > 2 ? "n" : null, text: title})))),
@@ -60,6 +60,8 @@ function field(id, title, control, help) {
   return el("div", {class: "field"}, el("label", {for: id, text: title}), control, help ? el("small", {text: help}) : null);
 }
 
+const roleOf = (column) => state.roles[state.columns[column.number - 1]?.key];
+
 async function channels(name) {
   const place = $("channels");
   fill(place, el("p", {class: "quiet", text: "Drawing …"}));
@@ -74,11 +76,11 @@ async function channels(name) {
   place.replaceChildren();
   const charts = [];
   const x = range(0, Math.max(1, found.length - 1));
-  const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && state.roles[column.name] !== "time").slice(0, 12);
+  const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && roleOf(column) !== "time").slice(0, 12);
   for (const [i, column] of shown.entries()) {
     const last = i === shown.length - 1;
-    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), xlabel: last ? "row" : "", tools: false});
-    line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[state.roles[column.name]] ?? "measured", 1.2);
+    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "row" : "", tools: false});
+    line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[roleOf(column)] ?? "measured", 1.2);
     charts.push(one);
   }
   const view = await show(charts, place.appendChild(el("div", {role: "img", "aria-label": `Over the rows of the file: ${shown.map((column) => column.name).join(", ")}`})));
@@ -152,16 +154,16 @@ function before(settled) {
 async function estimate(content, settled, mine) {
   const {epsilon, beta, networks, bound, seed, discarded, joint, stop, target, committee, ...rest} = content.plan;
   const key = JSON.stringify([content.files, content.inputs, content.outputs, content.cut, content.resample, rest, content.computing, settled.blocks]);
-  const words = () => { $("time").textContent = state.trial ? `about ${duration((state.trial.each * settled.networks * settled.families.length) / state.trial.workers + 4)}, by ${state.trial.draws} trial draws that nobody looks at` : ""; };
+  const words = () => { $("time").textContent = state.trial ? `about ${duration((state.trial.each * settled.networks * settled.families.length) / state.trial.workers + state.trial.rest)}, by ${state.trial.draws} trial draws that nobody looks at` : ""; };
   if (key === state.timed) return words();
   $("time").textContent = "timing a few draws …";
   let found;
   try { found = await post("/api/estimate", content); } catch { found = {}; }
   if (mine !== state.asked) return;
   if (found.busy) { setTimeout(() => mine === state.asked && work(), 1500); return; }
-  if (!found.seconds) { $("time").textContent = ""; return; }
+  if (!found.each) { $("time").textContent = ""; return; }
   state.timed = key;
-  state.trial = {each: ((found.seconds - 4) * found.workers) / (settled.networks * settled.families.length), workers: found.workers, draws: found.draws};
+  state.trial = found;
   words();
 }
 

@@ -76,12 +76,20 @@ function looks() {
 function verdict(found) {
   const one = found.verdict;
   if (!one) return null;
-  return el("div", {class: "verdict"}, el("span", {class: `grade ${one.grade}`, text: one.grade}), el("div", {}, one.line ? el("p", {text: one.line}) : null,
+  return el("div", {class: "verdict"}, el("span", {class: `grade ${one.grade}`, text: one.grade}), el("div", {}, found.summary ? el("p", {text: found.summary}) : null,
     el("ul", {}, [...(one.reasons ?? []), ...(one.next ?? [])].map((text) => el("li", {text: sentence(text)})))));
+}
+
+function diagnostics(list) {
+  $("diagnostics").hidden = !list.length;
+  const loud = list.filter((one) => one.alarm);
+  $("diagnostics").querySelector("summary").textContent = loud.length ? `Diagnostics: ${loud.map((one) => one.name).join(", ")}` : "Diagnostics: nothing stands out";
+  fill($("diagnostics-list"), [...list].sort((a, b) => Number(b.alarm) - Number(a.alarm)).flatMap((one) => [el("dt", {}, one.alarm ? "▲ " : "", one.name), el("dd", {text: `${sentence(one.words)}${one.advice ? ` ${sentence(one.advice)}` : ""}`})]));
 }
 
 async function result() {
   $("result").hidden = $("actions").hidden = false;
+  if ($("live").nextElementSibling === $("result")) $("live").before($("result"));  // what came out comes first
   if (!state.result) fill($("verdict"), el("p", {class: "quiet", text: "Deriving every number again …"}));
   let found;
   try {
@@ -94,6 +102,7 @@ async function result() {
   const certificate = found.certificate;
   fill($("verdict"), verdict(found));
   $("statement").textContent = certificate.statement;
+  diagnostics(found.diagnostics ?? []);
   const scores = found.scores ? Object.entries(found.scores).filter(([, one]) => one).map(([role, one]) => [`${role} data`, `FIT ${number(one.fit)} %${Object.keys(one.per_output ?? {}).length < 2 ? `, RMSE ${number(one.rmse)}` : ""}`]) : [];
   fill($("scores"), pairs([
     ...scores, found.linear?.fit !== undefined && found.linear ? ["linear model", `FIT ${number(found.linear.fit)} %`] : ["", null],
