@@ -372,6 +372,10 @@ def report(results: dict) -> str:
         from campaign import section
 
         lines += section(results["campaign"])
+    if "export" in results:
+        from export import section as exports
+
+        lines += exports(results["export"])
     lines += ["Machine: " + ", ".join(f"{k} {v}" for k, v in results["machine"].items()) + ".", ""]
     # The GPU section is written by hand from gpu.json, since few machines that run this script have a GPU.
     return "\n".join([*lines, (HERE / "gpu.md").read_text()])
