@@ -26,7 +26,7 @@ from echobound.data.experiments import Experiments
 from echobound.data.given import given_records
 from echobound.diagnostics import Linear, Verdict
 from echobound.displays import html_table, one_line
-from echobound.errors import DamagedFile, InputError
+from echobound.errors import DamagedFile, InputError, RunError
 from echobound.export import Export, export_model
 from echobound.kernels.blas import one_blas_thread
 from echobound.network import Committee
@@ -38,11 +38,13 @@ from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
+from echobound.runs.journal import Journal, data_key, look_of
 from echobound.runs.keeping import kept_of
 from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism
+from echobound.scenario.words import noun
 from echobound.scores import Summary
 
 
@@ -242,6 +244,11 @@ def identify(
 
     # The engine first: one that cannot be had leaves no folder behind.
     with computing.open_engine() as engine, RunFolder.start(run, settled, experiments) as folder:
+        # Entered before the first draw: whoever searches the same data again is told so.
+        search = None
+        if folder.stored:
+            search = Journal(folder.path.absolute().parent).enter(data_key(experiments), settled, folder.path.name)
+
         # Draw, train and score every network.
         table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
@@ -257,6 +264,9 @@ def identify(
         said = {"data": read} if read else {}  # what was interpolated or resampled when the data were read
         origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()), **said)
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
+        if search is not None and search > 1:
+            known = {**certificate.provenance, "search": look_of(certificate, settled, search).to_dict()}
+            certificate = replace(certificate, provenance=known)
         folder.finish(certificate, picked, several, delivery)
 
         # The models on validation data and, opened here, on test data.
@@ -307,4 +317,22 @@ def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows, worke
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"
         ledger = folder.path / "ledger.sqlite" if folder.stored else "the ledger"
         raise DamagedFile(ledger, "row of the best network", why)
+    if made and folder.plan.confirm:
+        _require_confirmable(folder, families[rows["family"][0]], rows[0])
     return made
+
+
+def _require_confirmable(folder: RunFolder, drawn: Candidates, row: Any) -> None:
+    """Refuse a best network whose score follows from rounding: on another machine it would be another.
+
+    A certificate about it could not be told from a forged one.
+    """
+    moved, allowed = drawn.moved(row), folder.plan.confirm
+    if moved > allowed:
+        shift = "all of it" if not np.isfinite(moved) else f"{moved:.2g} of it"
+        raise RunError(
+            f"the best {noun(folder.plan.members).one}, {int(row['index'])}, scores {row['scores'][0]:.6g}, but {shift}"
+            f" changes when its readout changes in the twelfth digit, and the plan allows {allowed:g}: nobody could"
+            " confirm it, so nothing is certified; take the score robust, a law that clips or a shorter horizon, or"
+            " confirm=0 to certify it all the same"
+        )

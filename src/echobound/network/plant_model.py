@@ -18,9 +18,10 @@ from echobound.data.record import Record
 from echobound.data.scaling import Scaling
 from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, DataError, InputError
-from echobound.files import digest, read_npz, write_npz
+from echobound.files import digest, jsonable, read_npz, write_npz
 from echobound.network.dynamics import Dynamics, default_dynamics
 from echobound.network.limits import Limits
+from echobound.typed import fields_from_json, shortened
 
 FORMAT = 1
 CHANNELS = ("sampling_time", "input_names", "output_names", "input_units", "output_units")  # as in a record
@@ -254,8 +255,9 @@ class PlantModel(ABC):
         if header.get("structure") != cls.structure:
             ours, theirs = (one or "echo state network" for one in (cls.structure, header.get("structure")))
             raise InputError(f"{path} has a model of the structure {theirs!r}, not {ours!r}: load_model loads any")
+        header = jsonable(header)  # as it is in a file
         try:
-            plain: dict[str, Any] = {k: tuple(header[k]) if isinstance(header[k], list) else header[k] for k in PLAIN}
+            plain = fields_from_json(cls, header, (*PLAIN, "origin"), path)
             scaled, limits = (
                 {k.removeprefix(part): v for k, v in arrays.items() if k.startswith(part)}
                 for part in ("scaling.", "limits.")
@@ -266,16 +268,25 @@ class PlantModel(ABC):
                 readout=arrays["readout"],
                 scaling=Scaling.from_arrays(header["scaling"], scaled),
                 training_mean=arrays["training_mean"],
-                origin=header["origin"],
                 limits=Limits(**limits) if limits else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFile(path, "header", f"not a complete model, {error}") from None
+            raise DamagedFile(path, "header", f"not a complete model, {shortened(str(error))}") from None
         model._check_shapes(path)
         return model
 
     def _check_shapes(self, path: Path) -> None:
         """Refuse a file that is damaged in a way that still parses: compiled code would read beyond its arrays."""
+        inputs, outputs = len(self.input_names), len(self.output_names)
+        widths = {name: inputs if name.startswith("input") else outputs for name in self.scaling.to_arrays()}
+        vectors = {**self.scaling.to_arrays(), "training_mean": self.training_mean}
+        for name, array in vectors.items():
+            if array.shape != (widths.get(name, outputs),) or array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise DamagedFile(path, f"array {name}", "one finite number for each channel was expected")
+        if self.readout.ndim != 2 or self.readout.dtype.kind != "f":
+            raise DamagedFile(path, "array readout", f"a matrix of numbers was expected, found {self.readout.shape}")
+        if self.washout < 0 or self.padding < 0 or not inputs or not outputs:
+            raise DamagedFile(path, "header", "numbers of samples and channels were expected")
         for name, array in vars(self.limits).items() if self.limits is not None else ():
             if array.shape != (len(self.output_names),) or not np.isfinite(array).all():
                 raise DamagedFile(path, f"array limits.{name}", "one finite number for each output was expected")
