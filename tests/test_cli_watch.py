@@ -13,7 +13,7 @@ from echobound.cli.terminal import lines
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
 from echobound.runs.ledger import Ledger
-from echobound.runs.progress import Progress, duration, status_line
+from echobound.runs.progress import Progress, SteadyRate, duration, status_line
 from echobound.runs.status import status_of
 from echobound.scores import get_score
 
@@ -82,3 +82,34 @@ def test_a_running_campaign_from_another_terminal(ph_records, tmp_path):
     assert "all drawn" in shown[0]
     assert not status_of(run).running
     assert [path.name for path in run.iterdir()] == ["ledger.sqlite"]
+
+
+def test_ctrl_c_ends_the_look_and_not_the_campaign(monkeypatch, capsys, tmp_path):
+    from echobound.cli import watch as module
+    from echobound.runs.status import CampaignStatus
+
+    event = Progress(done=5, planned=9, best=91.0, worst=3.0, failures=0, seconds=2.0, fresh=5)
+    status = CampaignStatus(event, "search", {"pid": 7, "host": "here"})
+    monkeypatch.setattr(module, "status_of", lambda run: status)
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.time, "sleep", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        module.watch(tmp_path)
+    said = capsys.readouterr().err
+    assert ended.value.code == 130
+    assert "no longer watching" in said
+    assert "the campaign goes on" in said
+    assert "resumes it" not in said
+
+
+def test_compiling_is_no_part_of_the_time_left():
+    steady = SteadyRate()
+    compiled = steady(Progress(done=4, planned=604, best=90.0, worst=3.0, failures=0, seconds=60.0, fresh=4))
+    assert compiled.remaining is None, "not two and a half hours"
+    later = steady(Progress(done=104, planned=604, best=90.0, worst=3.0, failures=0, seconds=70.0, fresh=104))
+    assert later.remaining == pytest.approx(50.0)
+    again = steady(Progress(done=110, planned=604, best=90.0, worst=3.0, failures=0, seconds=3.0, fresh=2))
+    assert again.remaining is None, "another start compiles again"

@@ -77,11 +77,13 @@ class MissingExtra(EchoboundError, ImportError):
     Examples
     --------
     >>> print(MissingExtra("the GPU kernel", extra="gpu"))
-    the GPU kernel needs packages that are not installed: pip install 'echobound[gpu]'
+    the GPU kernel needs packages that are not installed: pip install 'echobound[gpu]' (in a clone: pip install
+    '.[gpu]')
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install 'echobound[{extra}]'")
+        remedy = f"pip install 'echobound[{extra}]' (in a clone: pip install '.[{extra}]')"
+        super().__init__(f"{what} needs packages that are not installed: {remedy}")
         self.what, self.extra = what, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:

@@ -155,7 +155,8 @@ def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) 
     """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
     if threshold is None:
         return "gives a finite score"
-    return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
+    verb = "has" if score_title(draft.score).lower() == "score" else "scores"  # nobody "scores a score"
+    return f"{verb} {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
 
 
 def data_words(draft: Scored, these: str = "these") -> str:
