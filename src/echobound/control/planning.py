@@ -104,6 +104,8 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
         # The last step was taken and not looked at again: one more quadratic program says how good it is.
         program, used = problem.condensed(at)
         found = minimise(program)
+        if found is not None:
+            problem.note_supports(found)
         residual = np.inf if found is None else problem.residual(at, program, used, found)
     multipliers = np.zeros(0) if found is None else found.multipliers
     return Outcome(at, residual, done, residual <= effort.tolerance, failures, multipliers, program, used)
