@@ -22,7 +22,7 @@ from echobound.errors import InputError
 
 GAIN = 0.1
 GATE = 5.0  # robust standard deviations of the innovation; beyond, a measurement is taken for an outlier
-PATIENCE = 3  # in a row: so many outliers are no outliers
+PATIENCE = 3  # outliers in a row that are refused; the next one is believed
 WINDOW = 50  # innovations that the standard deviation is estimated from
 FEWEST = 20  # of them, before anything is taken for an outlier
 FLOOR = 0.01  # of the output's span: no innovation smaller than this times the gate is an outlier
@@ -59,8 +59,8 @@ class Observer:
     gain
         L, between 0 and 1: how much of what is unexplained counts as a lasting disturbance.
     gate, patience
-        From how many standard deviations on a measurement is an outlier, which is not used; and how many of them in a
-        row are believed after all. An infinite gate believes everything.
+        From how many standard deviations on a measurement is an outlier, which is not used; and how many of them are
+        refused in a row before the next is believed after all. An infinite gate believes everything.
     latest
         How old, in samples, a measurement may be.
     judges
