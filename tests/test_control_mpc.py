@@ -101,6 +101,20 @@ def test_what_is_not_a_number_is_replaced_and_said():
     assert np.isfinite(step.u).all()
 
 
+def test_a_model_that_overflows_holds_the_input():
+    from dataclasses import replace
+
+    wild = replace(ph_network(), readout=1e200 * ph_network().readout)
+    controller = MPC(wild, horizon=6, output_high=8.0)
+    controller.start(15.0, 7.0)
+    for _ in range(3):
+        step = controller.step(7.2, 7.0)
+        assert controller.bounds.low <= step.u <= controller.bounds.high
+    beside = MPC(ph_network(), horizon=6, output_high=8.0, scenarios=[wild])
+    beside.start(15.0, 7.0)
+    assert np.isfinite(beside.step(7.2, 7.0).u).all()
+
+
 def test_what_is_active_is_said():
     controller = MPC(ph_network(), horizon=6, rate=0.2)
     controller.start(15.0, 7.0)

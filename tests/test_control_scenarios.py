@@ -72,6 +72,23 @@ def test_what_is_said_after_some_samples():
     assert "not about the plant" in quiet.words
 
 
+def test_scenarios_outside_the_support_could_be_left_out():
+    """What the theorem asks for: with the support alone, the same inputs are applied at all samples."""
+    from echobound.control import PHProcess, simulate_closed_loop
+
+    members = ph_run().committee.members
+
+    def loop(models):
+        controller = MPC(ph_network(), horizon=8, output_high=7.36, scenarios=models, effort=Effort(iterations=6))
+        return controller, simulate_closed_loop(PHProcess(), controller, np.full(12, 7.4))
+
+    controller, whole = loop(members)
+    owners = [one.model for one in controller.observer.predictors]
+    support = [owners[i] for i in sorted(controller.supports) if i > 0]
+    assert 0 < len(support) < len(members) - 1, "some of them had a part, some had none"
+    np.testing.assert_allclose(loop(support)[1].u, whole.u, rtol=1e-9)
+
+
 def test_nothing_is_said_where_nothing_follows():
     members = ph_run().committee.members
     controller = MPC(ph_run().committee, horizon=4)

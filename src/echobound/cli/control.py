@@ -32,12 +32,22 @@ def control(
     plant: Annotated[str, typer.Option(help=PLANT)] = "ph",
     horizon: Annotated[int, typer.Option(help="Samples that are predicted.")] = 20,
     preview: Annotated[bool, typer.Option(help="Whether the reference is known ahead.")] = True,
-    input_low: Annotated[str | None, typer.Option(help="Lower bounds of the inputs; the training range.")] = None,
-    input_high: Annotated[str | None, typer.Option(help="Upper bounds of the inputs; the training range.")] = None,
-    rate: Annotated[str | None, typer.Option(help="Largest change of each input from sample to sample.")] = None,
-    output_low: Annotated[str | None, typer.Option(help="Soft lower bounds of the outputs.")] = None,
-    output_high: Annotated[str | None, typer.Option(help="Soft upper bounds of the outputs.")] = None,
-    move_weight: Annotated[str, typer.Option(help="Weight of changes of the inputs, relative to their range.")] = "0.1",
+    input_low: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Lower bounds of the inputs; the training range.")
+    ] = None,
+    input_high: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Upper bounds of the inputs; the training range.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Largest change of each input from sample to sample.")
+    ] = None,
+    output_low: Annotated[str | None, typer.Option(metavar="NUMBERS", help="Soft lower bounds of the outputs.")] = None,
+    output_high: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="Soft upper bounds of the outputs.")
+    ] = None,
+    move_weight: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Weight of changes of the inputs, relative to their range.")
+    ] = "0.1",
     scenarios: Annotated[str | None, typer.Option(metavar="N|committee", help=SCENARIOS)] = None,
     beta: Annotated[float, typer.Option(help="1 - confidence of what is said about scenarios.")] = 1e-3,
     which: Annotated[str | None, typer.Option("--model", metavar="network|committee", help=WHICH)] = None,
@@ -69,9 +79,10 @@ def control(
     if which not in (None, "network", "committee"):
         raise InputError(f"--model is network or committee, got {which!r}")
     model = stored_model(folder, which)
+    trained = np.concatenate([record.u for record in folder.experiments.training])
     given = {
-        "input_low": _numbers("--input-low", input_low),
-        "input_high": _numbers("--input-high", input_high),
+        "input_low": trained.min(axis=0) if input_low is None else _numbers("--input-low", input_low),
+        "input_high": trained.max(axis=0) if input_high is None else _numbers("--input-high", input_high),
         "rate": _numbers("--rate", rate),
     }
     others, about = _scenarios(folder, scenarios)

@@ -113,7 +113,7 @@ class MPC:
             for name in ("input_names", "output_names", "sampling_time"):
                 if getattr(one.model, name) != getattr(model, name):
                     raise InputError(f"a scenario has another {name} than the model: give models of the same data")
-        self.observer = Observer([*costed, *others], gain=gain, gate=gate)
+        self.observer = Observer([*costed, *others], gain=gain, gate=gate, judges=len(costed))
         self.costed, self.starts, self.effort = len(costed), starts, effort or Effort()
         self.bounds = bounds_of(
             model, manipulated, input_low, input_high, rate, output_low, output_high, costed[0].scaling

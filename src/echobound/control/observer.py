@@ -22,7 +22,7 @@ from echobound.errors import InputError
 
 GAIN = 0.1
 GATE = 5.0  # robust standard deviations of the innovation; beyond, a measurement is taken for an outlier
-PATIENCE = 3  # in a row: so many outliers are no outliers
+PATIENCE = 3  # outliers in a row that are refused; the next one is believed
 WINDOW = 50  # innovations that the standard deviation is estimated from
 FEWEST = 20  # of them, before anything is taken for an outlier
 FLOOR = 0.01  # of the output's span: no innovation smaller than this times the gate is an outlier
@@ -59,10 +59,13 @@ class Observer:
     gain
         L, between 0 and 1: how much of what is unexplained counts as a lasting disturbance.
     gate, patience
-        From how many standard deviations on a measurement is an outlier, which is not used; and how many of them in a
-        row are believed after all. An infinite gate believes everything.
+        From how many standard deviations on a measurement is an outlier, which is not used; and how many of them are
+        refused in a row before the next is believed after all. An infinite gate believes everything.
     latest
         How old, in samples, a measurement may be.
+    judges
+        How many of the models, the first ones, decide what is an outlier, by the median of their innovations; all if
+        not given. Models that only bound the outputs have no say, so that they have no influence either.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Observer:
         gate: float = GATE,
         patience: int = PATIENCE,
         latest: int = LATEST,
+        judges: int | None = None,
     ) -> None:
         if not 0 < gain <= 1:
             raise InputError(f"the gain of the observer must be above 0 and at most 1, got {gain:g}")
@@ -96,7 +100,8 @@ class Observer:
         singles = [single for model in several for single in members_of(model)]
         self.predictors = tuple(one if isinstance(one, Predictor) else Predictor(one) for one in singles)
         self.gain, self.gate, self.patience, self.latest = gain, gate, patience, latest
-        self._floor = FLOOR * np.max([one.scaling.output_span for one in self.predictors], axis=0)
+        self._judges = slice(judges)
+        self._floor = FLOOR * np.max([one.scaling.output_span for one in self.predictors[self._judges]], axis=0)
         self._sample: _Sample | None = None
 
     @property
@@ -164,8 +169,8 @@ class Observer:
 
     def _accept(self, measured: Vector) -> Reading:
         lost = ~np.isfinite(measured)
-        # The models agree on what is an outlier: the median of their innovations decides.
-        innovation = measured - np.median(self._own() + self._current.offsets, axis=0)
+        expected = (self._own() + self._current.offsets)[self._judges]
+        innovation = measured - np.median(expected, axis=0)
         outlying = np.zeros(self.outputs, dtype=bool)
         for o in np.flatnonzero(~lost):
             seen, far = self._innovations[o], False

@@ -57,7 +57,8 @@ def plan_inputs(problem: Problem, starts: Sequence[Vector], effort: Effort) -> O
     best: Outcome | None = None
     iterations = 0
     for start in starts:
-        found = _improve(problem, start, effort, began)
+        with np.errstate(over="ignore", invalid="ignore"):  # a model that overflows is a plan that cannot be made
+            found = _improve(problem, start, effort, began)
         iterations += found.iterations
         # A second start must be cheaper by more than rounding: otherwise the controller would jump between equals.
         if best is None or found.at.cost < best.at.cost * (1 - 1e-9) - 1e-12:
@@ -83,7 +84,7 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
         slow = done >= PLAIN and before > 0 and last > SLOW * before
         second = problem.second(at, found) if slow and found is not None else None
         program, used = problem.condensed(at, second)
-        if not (np.isfinite(program.H).all() and np.isfinite(program.g).all()):
+        if not all(np.isfinite(part).all() for part in (program.H, program.g, program.A)):
             found, failures = None, failures + 1
             break
         found = minimise(program)
@@ -104,6 +105,8 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
         # The last step was taken and not looked at again: one more quadratic program says how good it is.
         program, used = problem.condensed(at)
         found = minimise(program)
+        if found is not None:
+            problem.note_supports(found)
         residual = np.inf if found is None else problem.residual(at, program, used, found)
     multipliers = np.zeros(0) if found is None else found.multipliers
     return Outcome(at, residual, done, residual <= effort.tolerance, failures, multipliers, program, used)

@@ -149,7 +149,7 @@ class Problem:
             bound = self._rows
             np.add.at(errors, (bound.owner, bound.step, bound.output), bound.sign * pressed / self.scale[bound.output])
         own = self.curvature(errors)
-        if own is None:
+        if own is None or not np.isfinite(own).all():
             return None
         # Where the cost curves downwards, the step goes the other way: with the size of the curvature in place of it.
         values, vectors = np.linalg.eigh(self._plain + own)
