@@ -13,7 +13,7 @@ function draft() {
     files: {training: state.file ? [state.file] : [], validation: picked("validation-files"), test: picked("test-files")},
     inputs: of("input"), outputs: of("output"), time: of("time")[0] ?? null,
     sampling_time: $("sampling_time")?.value || null, missing: $("missing")?.value || null, resample: $("resample")?.value || null,
-    cut: state.cutter?.cut ?? null, sheet: state.sheet ?? null, ...state.form.values(), run: state.named ? $("name").value : null,
+    cut: state.cutter?.cut ?? null, sheet: sheet(), ...state.form.values(), run: state.named ? $("name").value : null,
   };
 }
 
@@ -26,14 +26,18 @@ function columnRow(column, i) {
     el("td", {class: "n", text: number(column.low)}), el("td", {class: "n", text: number(column.high)}), el("td", {class: "n", text: column.missing ? number(column.missing) : ""}));
 }
 
+// Of a workbook with several sheets, one has to be named; the sentence of the command line says which there are.
+const sheet = () => ($("sheet-row").hidden ? null : $("sheet").value.trim() || null);
+
 async function open(name) {
+  $("sheet-row").hidden = !/\.xls[xm]$/i.test(name);
   complain(null);
   state.file = name;
   state.cutter = null;
   history.replaceState(null, "", page("/new", {file: name}));
   let found;
   try {
-    found = await get("/api/file", {name});
+    found = await get("/api/file", {name, sheet: sheet()});
   } catch (error) {
     complain(error);
     for (const id of ["columns", "inspection", "reading"]) fill($(id));
@@ -67,7 +71,7 @@ async function channels(name) {
   fill(place, el("p", {class: "quiet", text: "Drawing …"}));
   let found;
   try {
-    found = await get("/api/curves", {name, width: Math.min(1200, place.clientWidth)});
+    found = await get("/api/curves", {name, sheet: sheet(), width: Math.min(1200, place.clientWidth)});
   } catch (error) {
     fill(place);
     complain(error);
@@ -167,6 +171,7 @@ async function estimate(content, settled, mine) {
   words();
 }
 
+$("sheet").addEventListener("change", () => state.file && open(state.file));
 $("name").addEventListener("input", () => { state.named = true; changed(); });
 $("start").addEventListener("click", async () => {
   $("start").disabled = true;

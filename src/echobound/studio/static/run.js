@@ -19,7 +19,7 @@ function figures() {
     figure(`${number(now.done)} / ${number(now.planned)}`, now.stream === "fresh networks" ? "fresh networks" : "networks", "done"),
     figure(number(now.best, 5), `best ${now.score} so far`, "best", "lead"),
     now.running ? figure(now.rate ? `${number(now.rate, 3)} /s` : "–", "rate", "rate") : null,
-    now.running ? figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left") : null,
+    now.running ? (now.planned && now.done >= now.planned ? figure("finishing", "models, verdict, page", "left") : figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left")) : null,
     now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null,
     figure(now.running ? "running" : facts.state ?? "", "state", "state"));
   $("progress").value = now.planned ? now.done / now.planned : 0;
