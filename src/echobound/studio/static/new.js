@@ -148,9 +148,11 @@ export function pairs(list) {
 
 function before(settled) {
   const earlier = settled?.before ?? [];
-  $("before").hidden = !earlier.length;
-  if (!earlier.length) return;
-  fill($("before"), el("p", {text: `These data were looked at before, by ${earlier.length === 1 ? "one run" : `${earlier.length} runs`}. Another run with other settings after that look is not covered by the first certificate; it has its own, and both stay in the list.`}),
+  const nth = settled?.search ?? 1;
+  $("before").hidden = !earlier.length && nth < 2;
+  if ($("before").hidden) return;
+  const counted = nth > 1 ? `This is search number ${nth} on these records, and is certified as such. ` : earlier.length ? `These data were looked at before, by ${earlier.length === 1 ? "one run" : `${earlier.length} runs`}. ` : "";
+  fill($("before"), el("p", {text: `${counted}Another run with other settings after that look is not covered by the first certificate; it has its own, and both stay in the list.`}),
     el("ul", {}, earlier.slice(-4).map((one) => el("li", {}, el("a", {href: page("/run", {name: one.name}), text: one.name}), `, ${when(one.made)}`))));
 }
 
