@@ -49,7 +49,8 @@ def space(tmp_path_factory):
     identify(training, validation, test=test, order=8, **law, run=folder / "runs/first")
     identify(training, validation, order=16, **law, run=folder / "runs/second")
     nasty = folder / "nasty <img src=x onerror=alert(1)>.csv"
-    nasty.write_text("\n".join(['<b>u</b>,"<script>x</script>"', "1,2", "2,3", "3,4", "4,4", ""]))
+    rows = [f"{np.sin(0.3 * k):.4f},{np.cos(0.3 * k):.4f}" for k in range(80)]
+    nasty.write_text("\n".join(['<b>u</b>,"<script>x</script>"', *rows, ""]))
     return folder
 
 

@@ -23,7 +23,7 @@ from echobound.studio.workspace import Workspace
 QUICK = ["--law", "paper", "--order", "8", "--networks", "30", "--beta", "0.01", "--committee", "0"]
 
 
-def until(true, seconds=90):
+def until(true, seconds=240):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it takes too long"
@@ -208,6 +208,21 @@ def test_looks_at_the_same_file_are_listed_however_it_is_cut(space):
         assert "exists already" in refused["error"]
         wrong = client.json("POST", "/api/runs", {**draft, "outputs": ["pX"]}, status=400)
         assert "pX" in wrong["error"]
+
+
+def test_searches_whose_folders_are_gone_are_still_listed(space):
+    import shutil
+
+    records = ph_experiment(samples=(400, 300))
+    law = {"law": "paper", "order": 6, "networks": 20, "beta": 0.1, "committee": 0}
+    for seed, name in enumerate(("one", "two")):
+        identify(*records, **law, seed=seed, run=space.path / "runs" / name)
+    shutil.rmtree(space.path / "runs/one")
+    with studio_of(space.path) as client:
+        looks = client.json("GET", "/api/run?name=runs/two")["looks"]
+        assert [(one["name"], one.get("gone", False)) for one in looks] == [("runs/one", True), ("runs/two", False)]
+        result = client.json("GET", "/api/result?name=runs/two")
+        assert result["certificate"]["provenance"]["search"]["number"] == 2
 
 
 def test_the_python_that_is_shown_does_what_the_command_does(space, monkeypatch):

@@ -16,6 +16,7 @@ from echobound.studio.form import option, read_settings, typed_value
 from echobound.studio.workspace import Workspace
 
 ROLES = ("training", "validation", "test")
+Records = Mapping[str, tuple[Record, ...]]  # by role
 MOST_FILES = 200
 
 
@@ -80,7 +81,7 @@ class Draft:
         """The plan as it is asked for."""
         return Plan(**self.plan)
 
-    def records(self, space: Workspace) -> dict[str, tuple[Record, ...]]:
+    def records(self, space: Workspace) -> Records:
         """The records by role."""
         self.require_columns()
         with warnings.catch_warnings():
@@ -100,7 +101,7 @@ class Draft:
         first, last = self.cut[role]
         return f"{first}-{last}"
 
-    def settle(self, records: Mapping[str, tuple[Record, ...]]) -> tuple[SettledPlan, Validation]:
+    def settle(self, records: Records) -> tuple[SettledPlan, Validation]:
         """The plan as it would be recorded before the first draw."""
         plan = self.asked()
         scheme = settle_validation(

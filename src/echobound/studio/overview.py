@@ -12,6 +12,7 @@ from typing import Any
 
 from echobound.errors import EchoboundError
 from echobound.files import read_json
+from echobound.runs.journal import Journal
 from echobound.runs.lock import holder
 from echobound.scenario.words import score_title
 from echobound.studio.jobs import Job, Jobs
@@ -65,7 +66,27 @@ class Overview:
     def same_data(self, name: str) -> list[dict[str, Any]]:
         """The runs on the same data as a run, itself included, the oldest first: each was a look at them."""
         mine = next((one for one in self.runs() if one["name"] == name), None)
-        return [] if mine is None else self.looks(mine.get("data", ""), mine.get("files", ()))
+        if mine is None:
+            return []
+        listed = self.looks(mine.get("data", ""), mine.get("files", ()))
+        there = {one["name"] for one in listed}
+        for one in self._searches(name, mine.get("digest", "")):
+            if one["name"] not in there:
+                listed.append(one)
+        return sorted(listed, key=lambda one: float(one["made"]))
+
+    def _searches(self, name: str, plan: str) -> list[dict[str, Any]]:
+        """What the journal beside a run knows of searches on its data, also of those whose folders are gone."""
+        path = self.space.path / name
+        entries, prefix = Journal(path.parent).entries(), name.rpartition("/")[0]
+        data = next((entry["data"] for entry in entries if entry["plan"] == plan), None)
+        known, found = {one["name"]: one for one in self.runs()}, []
+        for entry in entries:
+            if entry["data"] == data:
+                run = f"{prefix}/{entry.get('run')}".removeprefix("/")
+                gone = {"name": run, "state": "gone", "made": 0.0, "networks": entry.get("networks"), "gone": True}
+                found.append(known.get(run, gone))
+        return found
 
     def looks(self, data: str, files: Iterable[str]) -> list[dict[str, Any]]:
         """The runs on data of this digest, or on one of these files however it was cut, the oldest first."""
@@ -97,6 +118,7 @@ def stated_facts(path: Path) -> dict[str, Any]:
         laws = plan.get("laws") or [plan.get("law") or {}]
         facts |= {
             "data": str(plan.get("data", "")),
+            "digest": str(plan.get("digest", "")),
             "law": ", ".join(str(law.get("name") or law.get("kind") or "") for law in laws),
             "networks": plan.get("networks"),
             "families": len(laws),

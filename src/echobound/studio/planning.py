@@ -7,6 +7,7 @@ from typing import Any
 
 from echobound.errors import EchoboundError, InputError
 from echobound.plan.numbers import settle_networks, settle_stop
+from echobound.runs.journal import Journal, data_key
 from echobound.studio.actions import AFTERWARDS
 from echobound.studio.drafts import Draft
 from echobound.studio.form import form
@@ -45,12 +46,14 @@ class Numbers(Guarded):
         self.answer(answer)
 
     def _settled(self, draft: Draft) -> dict[str, Any]:
-        records = draft.records(self.studio.space)
+        records = self.studio.tables.records(draft)
         plan, scheme = draft.settle(records)
         samples = {role: sum(map(len, several)) for role, several in records.items()}
         data = scheme.data
         files = [name for several in draft.files.values() for name in several]
         before = self.studio.overview.looks(data, files)
+        journal = Journal((self.studio.space.path / draft.run).parent)
+        searched = {entry["plan"] for entry in journal.entries() if entry["data"] == data_key(scheme.experiments)}
         return {
             "chosen": list(scheme.chosen),
             "samples": samples,
@@ -65,6 +68,7 @@ class Numbers(Guarded):
             "blocks": plan.blocks,
             "rule": plan.rule,
             "digest": plan.digest,
+            "search": journal.number(data_key(scheme.experiments), plan.digest) or len(searched) + 1,
             "before": [{"name": one["name"], "made": one["made"], "state": one["state"]} for one in before],
         }
 
@@ -112,7 +116,7 @@ class Runs(Guarded):
         path = space.new_run(draft.run)
         if path.exists() or draft.run in self.studio.jobs.open_runs():
             raise InputError(f"{draft.run} exists already: choose another name for the run")
-        draft.settle(draft.records(space))
+        draft.settle(self.studio.tables.records(draft))
         arguments = [*draft.arguments(), "--json"]
         files = sorted({name for several in draft.files.values() for name in several})
         self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files)

@@ -14,10 +14,12 @@ from echobound.arrays import Vector
 from echobound.data.formats import read_table
 from echobound.data.table import RowNumbers, Table
 from echobound.errors import DataError, InputError
+from echobound.studio.drafts import Draft, Records
 from echobound.studio.workspace import Workspace
 
-KEPT = 3  # files that are kept in memory
-MOST_CELLS = 60_000_000  # of one file; half a gigabyte
+KEPT = 2  # files that are kept in memory
+MOST_CELLS = 20_000_000  # of one file: 160 MB
+LARGEST = 512 << 20  # bytes of a file that is read here
 CHANNELS = 40  # columns that are drawn
 WIDEST = 4000  # points of a curve that are sent
 
@@ -43,6 +45,7 @@ class Tables:
     def __init__(self, space: Workspace) -> None:
         self.space = space
         self._kept: OrderedDict[tuple[Any, ...], Columns] = OrderedDict()
+        self._read: tuple[Any, Records] | None = None
 
     def columns(self, name: str, sheet: str | None = None) -> Columns:
         """The columns of a file."""
@@ -56,8 +59,20 @@ class Tables:
         self._kept.move_to_end(key)
         return self._kept[key]
 
+    def records(self, draft: Draft) -> Records:
+        """The records of a draft; they are kept while only its plan changes, as it does while somebody types."""
+        names = sorted({name for several in draft.files.values() for name in several})
+        stamps = [(name, about.st_mtime_ns, about.st_size) for name in names if (about := self.space.file(name).stat())]
+        key = (stamps, draft.files, draft.inputs, draft.outputs, draft.reading, draft.cut)
+        known = self._read
+        if known is None or known[0] != key:
+            self._read = known = (key, draft.records(self.space))
+        return known[1]
+
 
 def _load(path: Path, sheet: str | None) -> Columns:
+    if path.stat().st_size > LARGEST:
+        raise InputError(f"{path.name} is larger than {LARGEST >> 20} MiB, too large to draw: use echobound identify")
     table = read_table(path, sheet)
     count = min(len(table.columns), CHANNELS)
     if not count:

@@ -13,7 +13,7 @@ function draft() {
     files: {training: state.file ? [state.file] : [], validation: picked("validation-files"), test: picked("test-files")},
     inputs: of("input"), outputs: of("output"), time: of("time")[0] ?? null,
     sampling_time: $("sampling_time")?.value || null, missing: $("missing")?.value || null, resample: $("resample")?.value || null,
-    cut: state.cutter?.cut ?? null, sheet: state.sheet ?? null, ...state.form.values(), run: state.named ? $("name").value : null,
+    cut: state.cutter?.cut ?? null, sheet: sheet(), ...state.form.values(), run: state.named ? $("name").value : null,
   };
 }
 
@@ -26,14 +26,18 @@ function columnRow(column, i) {
     el("td", {class: "n", text: number(column.low)}), el("td", {class: "n", text: number(column.high)}), el("td", {class: "n", text: column.missing ? number(column.missing) : ""}));
 }
 
+// Of a workbook with several sheets, one has to be named; the sentence of the command line says which there are.
+const sheet = () => ($("sheet-row").hidden ? null : $("sheet").value.trim() || null);
+
 async function open(name) {
+  $("sheet-row").hidden = !/\.xls[xm]$/i.test(name);
   complain(null);
   state.file = name;
   state.cutter = null;
   history.replaceState(null, "", page("/new", {file: name}));
   let found;
   try {
-    found = await get("/api/file", {name});
+    found = await get("/api/file", {name, sheet: sheet()});
   } catch (error) {
     complain(error);
     for (const id of ["columns", "inspection", "reading"]) fill($(id));
@@ -67,7 +71,7 @@ async function channels(name) {
   fill(place, el("p", {class: "quiet", text: "Drawing …"}));
   let found;
   try {
-    found = await get("/api/curves", {name, width: Math.min(1200, place.clientWidth)});
+    found = await get("/api/curves", {name, sheet: sheet(), width: Math.min(1200, place.clientWidth)});
   } catch (error) {
     fill(place);
     complain(error);
@@ -144,9 +148,11 @@ export function pairs(list) {
 
 function before(settled) {
   const earlier = settled?.before ?? [];
-  $("before").hidden = !earlier.length;
-  if (!earlier.length) return;
-  fill($("before"), el("p", {text: `These data were looked at before, by ${earlier.length === 1 ? "one run" : `${earlier.length} runs`}. Another run with other settings after that look is not covered by the first certificate; it has its own, and both stay in the list.`}),
+  const nth = settled?.search ?? 1;
+  $("before").hidden = !earlier.length && nth < 2;
+  if ($("before").hidden) return;
+  const counted = nth > 1 ? `This is search number ${nth} on these records, and is certified as such. ` : earlier.length ? `These data were looked at before, by ${earlier.length === 1 ? "one run" : `${earlier.length} runs`}. ` : "";
+  fill($("before"), el("p", {text: `${counted}Another run with other settings after that look is not covered by the first certificate; it has its own, and both stay in the list.`}),
     el("ul", {}, earlier.slice(-4).map((one) => el("li", {}, el("a", {href: page("/run", {name: one.name}), text: one.name}), `, ${when(one.made)}`))));
 }
 
@@ -167,6 +173,7 @@ async function estimate(content, settled, mine) {
   words();
 }
 
+$("sheet").addEventListener("change", () => state.file && open(state.file));
 $("name").addEventListener("input", () => { state.named = true; changed(); });
 $("start").addEventListener("click", async () => {
   $("start").disabled = true;

@@ -19,7 +19,7 @@ function figures() {
     figure(`${number(now.done)} / ${number(now.planned)}`, now.stream === "fresh networks" ? "fresh networks" : "networks", "done"),
     figure(number(now.best, 5), `best ${now.score} so far`, "best", "lead"),
     now.running ? figure(now.rate ? `${number(now.rate, 3)} /s` : "–", "rate", "rate") : null,
-    now.running ? figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left") : null,
+    now.running ? (now.planned && now.done >= now.planned ? figure("finishing", "models, verdict, page", "left") : figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left")) : null,
     now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null,
     figure(now.running ? "running" : facts.state ?? "", "state", "state"));
   $("progress").value = now.planned ? now.done / now.planned : 0;
@@ -70,7 +70,7 @@ function looks() {
   $("looks-section").hidden = !list.length;
   $("afterwards").textContent = state.content.afterwards;
   fill($("looks"), el("table", {}, el("thead", {}, el("tr", {}, ["Look", "Run", "Law", "Networks", "Best", "When"].map((text, i) => el("th", {scope: "col", class: i > 2 ? "n" : null, text})))),
-    el("tbody", {}, list.map((one, i) => el("tr", {}, el("td", {text: String(i + 1)}), el("th", {scope: "row"}, one.name === name ? `${name} (this one)` : el("a", {href: page("/run", {name: one.name}), text: one.name})), el("td", {text: one.law ?? ""}), el("td", {class: "n", text: number(one.networks)}), el("td", {class: "n", text: number(one.best)}), el("td", {class: "n", text: when(one.made)}))))));
+    el("tbody", {}, list.map((one, i) => el("tr", {}, el("td", {text: String(i + 1)}), el("th", {scope: "row"}, one.name === name ? `${name} (this one)` : one.gone ? `${one.name} (its folder is gone)` : el("a", {href: page("/run", {name: one.name}), text: one.name})), el("td", {text: one.law ?? ""}), el("td", {class: "n", text: number(one.networks)}), el("td", {class: "n", text: number(one.best)}), el("td", {class: "n", text: one.made ? when(one.made) : ""}))))));
 }
 
 function verdict(found) {
@@ -103,6 +103,8 @@ async function result() {
   fill($("verdict"), verdict(found));
   $("statement").textContent = certificate.statement;
   diagnostics(found.diagnostics ?? []);
+  const search = certificate.provenance?.search?.words;
+  $("afterwards").textContent = search ? `${search} ${state.content.afterwards}` : state.content.afterwards;
   const scores = found.scores ? Object.entries(found.scores).filter(([, one]) => one).map(([role, one]) => [`${role} data`, `FIT ${number(one.fit)} %${Object.keys(one.per_output ?? {}).length < 2 ? `, RMSE ${number(one.rmse)}` : ""}`]) : [];
   fill($("scores"), pairs([
     ...scores, found.linear?.fit !== undefined && found.linear ? ["linear model", `FIT ${number(found.linear.fit)} %`] : ["", null],
