@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fixture)
@@ -24,6 +25,7 @@ def test_one_line_says_everything():
     assert status_line(EVENT) == "450/900, 4.5/s, 1:40 left, best 91.235, worst -3.5, 2 diverged"
     begun = Progress(done=0, planned=900, best=None, worst=None, failures=0, seconds=0.0, fresh=0)
     assert status_line(begun) == "0/900, no network yet"
+    assert status_line(replace(begun, doing="compiling")) == "compiling", "before the first network, what is done"
     assert duration(86_400 * 3 + 59.6) == "3 d 0:01:00"
 
 
