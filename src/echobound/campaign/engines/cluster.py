@@ -202,7 +202,7 @@ def _own_cluster(distributed: Any, workers: int) -> Any:
     """A cluster within this process: a port, even on 127.0.0.1, would take code from every user of this machine."""
     import dask
 
-    pages = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    pages: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with dask.config.set(pages):
         cluster = distributed.LocalCluster(
             n_workers=workers,
