@@ -493,7 +493,7 @@ def test_damage_of_one_part_does_not_hide_that_of_another(run):
 
 GENERALISATION = [
     *("schema_version", "settled", "late", "earlier", "horizon", "episodes", "outputs", "scales", "digests", "seen"),
-    *("optimism", "statements", "together", "words", "not_stated", "digest"),
+    *("optimism", "statements", "together", "words", "not_stated", "digest", "samples"),
 ]  # fmt: skip
 
 

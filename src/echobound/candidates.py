@@ -20,7 +20,16 @@ from echobound.arrays import Rows, Signal, Vector
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel, Run, Status, row_dtype
 from echobound.kernels.problem import Problem
-from echobound.kernels.sensitivity import TOLERANCE, TRIES, Agreement, RoundedKernel, compare_rows, farthest, relative
+from echobound.kernels.sensitivity import (
+    TOLERANCE,
+    TRIES,
+    Agreement,
+    RoundedKernel,
+    compare_rows,
+    moved_by_readout,
+    relative,
+    spread_of,
+)
 from echobound.kernels.training import network_and_run
 from echobound.network.committee import Committee, median_of
 from echobound.scenario.bounds import as_count
@@ -80,6 +89,10 @@ class Candidates(ABC):
         same = row["status"] == other["status"] and np.isclose(row["scores"], other["scores"], rtol=REMADE).all()
         return "same" if same else "different"
 
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when rounding is imitated; 0 where that cannot be done."""
+        return 0.0
+
     def packed(self) -> bytes:
         """These candidates as bytes for another process; what cannot be sent is named."""
         try:
@@ -137,6 +150,14 @@ class Networks(Candidates):
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""
         return compare_rows(self.problem, self.kernel, row, other)
+
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when its readouts change in their twelfth digit."""
+        index = int(row["index"])
+        return moved_by_readout(
+            row["scores"],
+            lambda number: RoundedKernel(self.kernel, number).run(self.problem, index).scores(self.problem),
+        )
 
     def describe(self) -> Mapping[str, Any]:
         """The law as JSON."""
@@ -261,9 +282,20 @@ class Committees(Candidates):
             orders.add(formed.run.order)
             return formed.run.scores(self.problem)
 
-        moved = farthest(row["scores"], again, enough=difference)
-        explained = difference <= max(moved, TOLERANCE if others else 0.0)
-        return "sensitive" if explained and (not others or int(other["order"]) in orders) else "different"
+        found = spread_of(row["scores"], again, stored=other["scores"])
+        agreement = found.agreement(other["scores"], difference, TOLERANCE if others else 0.0)
+        if agreement != "sensitive" or not others:
+            return agreement
+        return "sensitive" if int(other["order"]) in orders else "different"
+
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when the readouts of its members change."""
+
+        def again(number: int) -> Vector:
+            [formed] = self.formed([int(row["index"])], RoundedKernel(self.kernel, number))
+            return formed.run.scores(self.problem)
+
+        return moved_by_readout(row["scores"], again)
 
     def keeps(self, index: int) -> list[tuple[int, ...]]:
         """The members of a committee, and what else they may be if rounding decides."""

@@ -267,6 +267,8 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
+    if search := certificate.get("provenance", {}).get("search"):
+        yield "searches", search["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]

@@ -24,7 +24,7 @@ __all__ = ["CHANNELS", "EchoStateNetwork", "Simulation"]
 ARRAYS = ("columns", "values", "W_u", "W_y", "bias", "leak")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EchoStateNetwork(PlantModel):
     """A trained echo state network.
 

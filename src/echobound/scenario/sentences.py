@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from echobound.scenario.bounds import epsilon_exact
+from echobound.scenario.bounds import as_probability, epsilon_exact
 from echobound.scenario.words import ROBUST, confidence, data_words, noun, outcome_words, predictions_only, upward
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ NOT_STATED = (
     "It is about new {many} drawn and trained in the same way and scored on these data, not about new data:"
     " how well the model does on other data must be tested on other data.",
     "It does not say that a {one} as good as the best is rare: a new {one} may tie with it.",
-    "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
+    "{promises}",
     "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
     "{Many} that diverged are among those it counts: none was dropped or drawn again.",
@@ -96,7 +97,15 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     drawn = noun(draft.members)
     settled = f"number of {drawn.many}" if rule is None else "stopping rule"
     ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
+    # Best and worst, and what statements promise besides: by the union bound, which needs no independence.
+    count = 2 - (draft.worst.diverged and rule is not None and not rule.by_ranks)
+    count += sum(statement.promises for statement in draft.statements)
+    together = min(Decimal(1), count * as_probability("beta", draft.beta))
+    hold = f"hold together with confidence 1 - {confidence(together)}" if together < 1 else "need not hold together"
+    each = f"each hold with confidence 1 - {confidence(draft.beta)}"
+    promises = f"Best and worst case, and what is stated besides, {each}; all {count} promises {hold}."
     words = {"one": drawn.one, "many": drawn.many, "Many": drawn.many.capitalize(), "settled": settled, "ends": ends}
+    words["promises"] = promises
     words["score"] = "FIT" if of_robust else "score"
     words |= {"draw": "draw" if draft.members == 1 else drawn.one, "blocks": str(draft.blocks)}
     words |= {"members": str(draft.members), "kept": str(-(-draft.members // 2))}

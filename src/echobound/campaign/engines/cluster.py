@@ -110,17 +110,13 @@ class Dask(Engine):
             return
         try:
             self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
-        except TimeoutError:  # it may be busy: the last count must do, for a while
+        except (TimeoutError, OSError):  # it may be busy, or about to be lost: the last count must do, for a while
             silent = time.monotonic() - self._heard
             if silent > SILENT:
                 raise RunError(
                     f"the Dask scheduler at {self.address} has not answered for {silent:.0f} s: finished rows are safe"
                     " in the ledger; start again to resume, with this or another engine"
                 ) from None
-        except Exception:
-            if self._client.status != "running":
-                return  # the next check says so
-            raise
         else:
             self._heard = time.monotonic()
         self._counted = time.monotonic()

@@ -76,6 +76,11 @@ class BothEnds(ScoreStatement):
         return epsilon_exact(self.networks, self.beta, d=2)
 
     @property
+    def promises(self) -> int:
+        """One about both ends, one about the range between them; none where a network diverged."""
+        return 0 if self.best is None or self.worst is None else 2
+
+    @property
     def words(self) -> str:
         """The statement in plain words."""
         if self.best is None or self.worst is None:

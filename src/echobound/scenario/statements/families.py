@@ -88,6 +88,11 @@ class Families(ScoreStatement):
         return tuple(each_of(len(self.names)).epsilon(count, self.beta) for count in self.networks)
 
     @property
+    def promises(self) -> int:
+        """About any family, about their mixture, and about the own best of each."""
+        return 3
+
+    @property
     def words(self) -> str:
         """The statement in plain words."""
         count, many, new = len(self.names), self.drawn.many, self.drawn.new

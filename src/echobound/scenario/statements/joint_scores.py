@@ -64,6 +64,11 @@ class JointScores(Statement):
         columns = zip(search.scores, search.table.T, strict=False) if search.joint else ()
         return [best for score, column in columns for best in ranking(column, score.direction, 1)]
 
+    @property
+    def promises(self) -> int:
+        """One about all scores, and one about each."""
+        return 2
+
     def settled(self) -> Mapping[str, Any]:
         """Which scores."""
         names = zip(self.names, self.directions, strict=True)

@@ -71,6 +71,11 @@ class Renewal(ScoreStatement):
         # Data that depend on the model would have been refused before the renewal began.
         return cls.of(search.first, beta=search.beta, depends_on_model=False, **held, **search.scoring)
 
+    @property
+    def promises(self) -> int:
+        """One about the threshold."""
+        return 1
+
     def settled(self) -> Mapping[str, Any]:
         """How many renewals were planned."""
         return {"updates": self.updates}
