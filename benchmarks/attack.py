@@ -61,7 +61,7 @@ def worker(kind: str, folder: Path, first: int, end: int, report: int) -> None:
 
 def attempts(kind: str, folder: Path, first: int, end: int) -> Iterator[tuple[int, str, str]]:
     """Outcomes of attempts; a worker that hangs or dies is replaced and the attempt counted."""
-    limit = SECONDS * getattr(importlib.import_module(f"attacks.{kind}"), "STEPS", 1)
+    steps = getattr(importlib.import_module(f"attacks.{kind}"), "STEPS", 1)
     while first < end:
         read, write = os.pipe()
         child = os.fork()
@@ -72,6 +72,8 @@ def attempts(kind: str, folder: Path, first: int, end: int) -> Iterator[tuple[in
         rest, why, outcome = b"", "", ""
         try:
             while True:
+                # On a machine with more to do than it has cores, everything takes so many times longer.
+                limit = SECONDS * steps * max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
                 ready, _, _ = select.select([read], [], [], limit)
                 part = os.read(read, 65536) if ready else b""
                 if not part:

@@ -45,8 +45,8 @@ def prepare(folder: Path) -> None:
     folders.prepare(folder)
 
 
-def _options(command: Any) -> list[tuple[str, Any]]:
-    return [(one.opts[0], one.type) for one in command.params if one.param_type_name == "option" and not one.is_flag]
+def _options(command: Any) -> list[str]:
+    return [one.opts[0] for one in command.params if one.opts[0].startswith("--") and not getattr(one, "is_flag", 0)]
 
 
 def attempt(folder: Path, number: int) -> str:
@@ -55,8 +55,8 @@ def attempt(folder: Path, number: int) -> str:
     name = chance.choice(sorted(BASE))
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
     words = [name, *BASE[name]]
-    for option, kind in chance.sample(_options(command), min(len(_options(command)), chance.choice((1, 1, 2)))):
-        values = {"integer": WHOLE, "float": NUMBERS}.get(kind.name, (*TEXTS, *WHOLE[:4], *NUMBERS[:4]))
+    for option in chance.sample(_options(command), min(len(_options(command)), chance.choice((1, 1, 2)))):
+        values = chance.choice((TEXTS, WHOLE, NUMBERS))
         if option in ("--scheduler", "--engine", "--open", "--every"):
             values = ("x", "")
         words += [f"{option}={chance.choice(values)}"]

@@ -103,8 +103,8 @@ def _print_verdict(content: Mapping[str, Any]) -> None:
     out, verdict = console(), content["verdict"]
     word, colour = WORDS[verdict["grade"]], COLOURS[verdict["grade"]]
     if not out.is_terminal:
-        print(content["summary"])
-        print(f"Verdict: {word}")
+        say(content["summary"])
+        say(f"Verdict: {word}")
         print_facts([*(("because", one) for one in verdict["reasons"]), *(("next", one) for one in verdict["next"])])
         return
     from rich.console import Group

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
 REFRESH = 2.0  # seconds after which workers are counted again
+SILENT = 120.0  # seconds after which a scheduler that does not answer is lost
 
 
 class Lost(Exception):
@@ -52,7 +53,7 @@ class Dask(Engine):
         self._tasks: dict[Future[Report], Any] = {}
         self._candidates: Candidates | None = None
         self._data: Any = None
-        self._counted, self._warned = 0.0, False
+        self._counted, self._heard, self._warned = 0.0, time.monotonic(), False
         try:
             self._require_workers()
         except BaseException:
@@ -100,15 +101,29 @@ class Dask(Engine):
     @property
     def workers(self) -> int:
         """Threads of all workers, by now."""
-        if time.monotonic() - self._counted > REFRESH:
-            with self._scheduler_errors(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
-                self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
-            self._counted = time.monotonic()
-            if self._workers == 0 and not self._warned:
-                told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
-                warnings.warn(told, stacklevel=2)
-            self._warned = self._workers == 0
+        self.check()
         return self._workers
+
+    def _listen(self) -> None:
+        """Count the workers from time to time; a scheduler that never answers, as behind a dead proxy, is lost."""
+        if time.monotonic() - self._counted <= REFRESH:
+            return
+        try:
+            self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+        except (TimeoutError, OSError):  # it may be busy, or about to be lost: the last count must do, for a while
+            silent = time.monotonic() - self._heard
+            if silent > SILENT:
+                raise RunError(
+                    f"the Dask scheduler at {self.address} has not answered for {silent:.0f} s: finished rows are safe"
+                    " in the ledger; start again to resume, with this or another engine"
+                ) from None
+        else:
+            self._heard = time.monotonic()
+        self._counted = time.monotonic()
+        if self._workers == 0 and not self._warned:
+            told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
+            warnings.warn(told, stacklevel=2)
+        self._warned = self._workers == 0
 
     def start(self, candidates: Candidates) -> None:
         """Send the data to all workers, once."""
@@ -163,6 +178,7 @@ class Dask(Engine):
                 f"the Dask scheduler at {self.address} is lost: finished rows are safe in the ledger; start again to"
                 " resume, with this or another engine"
             )
+        self._listen()
 
     @contextmanager
     def _scheduler_errors(self) -> Iterator[None]:
