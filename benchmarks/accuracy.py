@@ -26,7 +26,6 @@ from echobound.draws import draw_key
 from echobound.errors import DataError
 from echobound.files import write_json, write_whole
 from echobound.identify import Identification, identify
-from echobound.kernels import compiled_dynamics
 from echobound.network import network_law_from_dict, respond
 from echobound.scores import fit, rmse
 
@@ -187,7 +186,7 @@ def test_errors(one: Set, tests: list[Record], errors: Callable, result: Identif
     """Open the test rows: the errors of the delivered model, of the pick and of the committee."""
 
     def of(model) -> Errors:
-        pairs = respond(model, tests, washout=one.initial, dynamics=compiled_dynamics())
+        pairs = respond(model, tests, washout=one.initial)
         return errors([simulated for _, simulated in pairs])
 
     return {"delivered": of(result.model), "network": of(result.network), "committee": of(result.committee)}
@@ -206,7 +205,7 @@ def beyond_the_bound(training: list[Record], tests: list[Record], result: Identi
             10 * spread * noise.standard_normal(record.u.shape) if factor is None else factor * record.u
             for record in tests
         ]
-        runs = [result.model.simulate(u, dynamics=compiled_dynamics()).y for u in inputs]
+        runs = [result.model.simulate(u).y for u in inputs]
         found[name] = sum(int((~((run >= bound[:, 0]) & (run <= bound[:, 1]))).sum()) for run in runs)
     return found
 

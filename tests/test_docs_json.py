@@ -93,6 +93,8 @@ def printed(tmp_path_factory):
         ("show", ["one"], 0),
         ("adapt", ["one", "later.csv", "--test", "test.csv", "--output", "adapted.npz"], 0),
         ("adapt", ["one", "later.csv", "--forgetting", "1", "--output", "adapted.npz"], 0),
+        ("export", ["one", "--to", "st", "--check"], 0),
+        ("export", ["adapted.npz", "--to", "matlab"], 0),
         ("show", ["diverged"], 0),
         ("show", ["one", "--rank", "2", "--quantile", "0.5"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
@@ -153,7 +155,14 @@ def test_the_objects_inside_are_documented_too(printed):
     parts += [part for committee in committees for part in committee["scores"].values()]
     parts += [part for value in printed["adapt"] for part in (value["scores"] or {}).values()]
     require_as_documented(parts, inside["scores"])
+    require_as_documented([value["card"] for value in printed["export"]], inside["card"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
+    assessed = [value for value in (*identified, *printed["show"], *printed["renew"]) if value["verdict"]]
+    assert all(list(value)[:2] == ["summary", "verdict"] for value in assessed)
+    require_as_documented([value["verdict"] for value in assessed], inside["verdict"])
+    assert {value["verdict"]["grade"] for value in assessed} <= {"good", "usable", "poor", "unusable"}
+    require_as_documented([value["linear"] for value in assessed if value["linear"]], inside["linear"])
+    require_as_documented([one for value in assessed for one in value["diagnostics"]], inside["diagnostics"])
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
     several = [entry for value in printed["plan"] for entry in value.get("several", [])]
     assert [entry["statement"] for entry in several] == ["own best", "joint", "separate", "joint", "separate"]

@@ -56,7 +56,10 @@ def test_the_run_folder_is_complete(run):
     folder, result = run
     names = {path.name for path in folder.iterdir()}
     models = {"model.npz", "network.npz"}
-    assert names == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} | models
+    assert (
+        names
+        == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "assessment.json", "report.html"} | models
+    )
     opened = RunFolder(folder)
     assert opened.certificate == result.certificate
     assert opened.model.digest == result.model.digest

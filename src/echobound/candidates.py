@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,9 @@ class Candidates(ABC):
     def on(self, stream: int) -> Candidates:
         """The draws of another stream."""
 
+    def prepare(self, tell: Callable[[str], None]) -> None:  # noqa: B027 (most have nothing to prepare)
+        """Do what is done once, before the first draw is scored; `tell` gets a few words if it takes long."""
+
     def draws(self, index: int) -> range:
         """Which draws the candidate is made of: no two candidates share one."""
         return range(index, index + 1)
@@ -129,6 +132,11 @@ class Networks(Candidates):
         self.measures, self.code = problem.scores, kernel.name
         # A kernel that fills its device alone has one caller at a time, and prefers batches of its own size.
         self.parallel, self.batch = bool(getattr(kernel, "parallel", True)), getattr(kernel, "batch", None)
+
+    def prepare(self, tell: Callable[[str], None]) -> None:
+        """Have the kernel load, or make, its code."""
+        if hasattr(self.kernel, "prepare"):
+            self.kernel.prepare(self.problem, tell)
 
     def score(self, indices: Sequence[int]) -> Rows:
         """Draw, train and score networks."""
@@ -197,6 +205,10 @@ class Committees(Candidates):
         self.seed, self.stream, self.family = networks.seed, networks.stream, networks.family
         self.measures, self.code, self.parallel = networks.measures, networks.code, networks.parallel
         self.batch = None if networks.batch is None else max(1, networks.batch // members)
+
+    def prepare(self, tell: Callable[[str], None]) -> None:
+        """As for its members."""
+        self.networks.prepare(tell)
 
     def draws(self, index: int) -> range:
         """The draws that a committee chooses its members from."""

@@ -7,6 +7,7 @@ unlikely to beat it, and leave a folder behind in which all of it can be checked
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -17,13 +18,20 @@ from echobound.arrays import Rows
 from echobound.campaign import Computing, ComputingSettings, run_search
 from echobound.campaign.computing import split_settings
 from echobound.campaign.feasibility import require_feasible
+from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
-from echobound.errors import DamagedFile, RunError
+from echobound.data.copies import require_independent_records
+from echobound.data.overlap import require_untouched
+from echobound.diagnostics import Linear, Verdict
+from echobound.errors import DamagedFile, InputError, RunError
+from echobound.export import Export, export_model
+from echobound.kernels.blas import one_blas_thread
 from echobound.network import Committee
 from echobound.plan import Plan, PlanSettings, settle_questions, settle_validation
 from echobound.report import write_page
 from echobound.runs import Progress, RunFolder, rows_digest
+from echobound.runs.assessment import Assessment
 from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
@@ -67,6 +75,8 @@ class Identification:
         What was chosen because it was not given, a sentence each.
     held
         For how long the outputs of each model sit at a limit, as `runs.holding.held_of` gives it.
+    assessment
+        What the model is worth: first line, verdict, linear baseline and what the diagnostics found.
     run
         The run folder, if one was asked for.
 
@@ -93,12 +103,38 @@ class Identification:
     generalisation: Generalisation | None
     chosen: tuple[str, ...]
     held: dict[str, Held]
+    assessment: Assessment | None
     run: Path | None
+
+    def __str__(self) -> str:
+        return self.summary
+
+    @property
+    def summary(self) -> str:
+        """What the model explains, what further draws would bring, whether it was tested; and the verdict."""
+        found = self.assessment
+        return "" if found is None else "\n".join([found.summary, *found.verdict.lines])
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the model is worth: ``grade``, ``reasons`` and what to do ``next``."""
+        return None if self.assessment is None else self.assessment.verdict
+
+    @property
+    def linear(self) -> Linear | None:
+        """The best linear model on the same data, scored in the same way; by how much it is worse, with an interval."""
+        return None if self.assessment is None else self.assessment.linear
 
     @property
     def optimism(self) -> Optimism | None:
         """The pick's score on test data beside that on validation data; None without test data."""
         return None if self.generalisation is None else self.generalisation.optimism
+
+    def export(self, path: str | Path, to: str, **options: Any) -> Export:
+        """Export the delivered model with its certificate; `export_model` has the options, and exports any model."""
+        if self.model is None:
+            raise InputError("there is no model to export, since all networks diverged: identify with another law")
+        return export_model(self.model, path, to, certificate=self.certificate, **options)
 
     @property
     def episodes(self) -> ErrorLimit | None:
@@ -159,6 +195,9 @@ def identify(
     # Everything is settled before the first draw.
     scheme = settle_validation(training, validation, test, blocks=plan.blocks, washout=plan.washout)
     settled, experiments = plan.settle(scheme), scheme.experiments
+    if experiments.test:  # before anything is drawn, not when they are opened
+        require_independent_records(experiments.test)
+        require_untouched(experiments.test, [one for one in experiments.roles if one[0] != "test"])
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 
@@ -173,14 +212,16 @@ def identify(
         table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
-        made = _made(folder, candidates, table[kept_of(settled, table)])
+        made = _made(folder, candidates, table[kept_of(settled, table)], worker_count(computing.workers))
         picked = made[0].model if made else None
         several = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         delivery = delivery_of(settled, len(made))
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
         digests |= {"model": picked.digest if picked else "", "committee": several.digest if several else ""}
         ran = [origin for one in candidates for origin in folder.ledger.origins(family=one.family)]
-        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()))
+        read = tuple(dict.fromkeys(record.note for _, record in experiments.roles if record.note))
+        said = {"data": read} if read else {}  # what was interpolated or resampled when the data were read
+        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()), **said)
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
         if search is not None and search > 1:
             known = {**certificate.provenance, "search": look_of(certificate, settled, search).to_dict()}
@@ -196,6 +237,7 @@ def identify(
             if experiments.test:
                 second = record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
         scores, held = scores_of(folder), held_of(folder)
+        assessment = folder.record_assessment()
         if run is not None:
             write_page(folder)
     network, committee = (None, None) if picked is None else (folder.network, folder.committee)
@@ -211,19 +253,23 @@ def identify(
         committee=committee,
         committee_scores=None if committee is None else scores["committee" if several else "model"],
         generalisation=second,
-        chosen=scheme.chosen,
+        chosen=(*scheme.chosen, *(f"data: {note}" for note in read)),
         held=held,
+        assessment=assessment,
         run=None if run is None else folder.path,
     )
 
 
-def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
+def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows, workers: int) -> list[Made]:
     """Train the networks that are kept, the best first: it must score what its row says.
 
-    A row that was forged before the certificate was written would otherwise be certified.
+    A row that was forged before the certificate was written would otherwise be certified. As many are trained at a time
+    as in the search.
     """
     families = {one.family: one for one in candidates}
-    made = [families[row["family"]].make(int(row["index"])) for row in rows]
+    threads = workers if all(one.parallel for one in candidates) else 1
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"

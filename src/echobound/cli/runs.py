@@ -11,7 +11,7 @@ import typer
 
 import echobound
 from echobound.cli.options import ComputingOptions
-from echobound.cli.show import model_facts, print_result
+from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
 from echobound.errors import InputError, RunError
 from echobound.network import PlantModel
@@ -82,11 +82,14 @@ def show(
     quantile: Annotated[
         float | None, typer.Option(help="Also state where this quantile of all scores lies; 0.5 is the median.")
     ] = None,
+    details: Annotated[bool, typer.Option("--details", help="Everything: diagnostics, statements, scores.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the certificate of a run, after deriving each of its numbers again from the ledger."""
+    """Say what the model of a run is worth, after deriving each number of its certificate again from the ledger."""
     folder = RunFolder(run)
-    content: dict[str, Any] = {"run": str(run), "certificate": folder.certificate.to_dict()}
+    certificate = folder.certificate
+    content: dict[str, Any] = {**assessment_facts(folder.assessment), "run": str(run)}
+    content |= {"certificate": certificate.to_dict()}
     content |= {"ended": ended(folder.search), **model_facts(folder)}
     if isinstance(folder.models.get("model"), PlantModel):
         content |= {"stability": folder.network.stability.to_dict(), "order": folder.network.order}
@@ -98,7 +101,8 @@ def show(
     if as_json:
         print_json(content)
     else:
-        print_result(content, folder.search["scores"][:, 0])
+        asked = details or rank is not None or quantile is not None
+        print_result(content, folder.search["scores"][:, 0], details=asked)
 
 
 def report(

@@ -42,7 +42,15 @@ class Experiments:
 
     def save(self, path: Path) -> None:
         """Write an NPZ file."""
-        described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
+        described = [
+            # A note is written only where there is one: other files stay as they were before there were any.
+            {
+                "role": role,
+                **{n: getattr(record, n) for n in DESCRIPTION},
+                **({"note": record.note} if record.note else {}),
+            }
+            for role, record in self.roles
+        ]
         arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
         write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
 
@@ -53,7 +61,7 @@ class Experiments:
         found: dict[str, list[Record]] = {"training": [], "validation": [], "test": []}
         try:
             for i, entry in enumerate(header["records"]):
-                about: dict[str, Any] = {n: entry[n] for n in DESCRIPTION}
+                about: dict[str, Any] = {n: entry[n] for n in DESCRIPTION} | {"note": entry.get("note", "")}
                 found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
         except (KeyError, TypeError, InputError) as error:
             raise DamagedFile(path, "header", f"it does not describe records, {error}") from None

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import records_digest
 from echobound.data.overlap import require_distinct
 from echobound.data.record import Record
 from echobound.errors import DataError, InputError
-from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
 from echobound.network.plant_model import PlantModel
 from echobound.network.response import respond
@@ -59,8 +59,7 @@ def generalisation_of(
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
     if run is None:
-        fast = compiled_dynamics()
-        pairs: Mapping[str, Pairs] = {n: respond(one, episodes, horizon, dynamics=fast) for n, one in models.items()}
+        pairs: Mapping[str, Pairs] = {name: respond(one, episodes, horizon) for name, one in models.items()}
     else:
         pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
@@ -82,6 +81,7 @@ def generalisation_of(
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate, data = folder.certificate, folder.experiments
+    require_independent_records(data.test if records is None else records)
     test, score = data.test if records is None else records, folder.plan.measures[folder.plan.plain]
     how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members", "blocks")}
     how |= {"picked": folder.picked_score, "run": folder.respond}

@@ -18,7 +18,7 @@ from echobound.data.experiments import Experiments, records_digest
 from echobound.data.record import Record
 from echobound.errors import DamagedFile, RunError
 from echobound.files import jsonable
-from echobound.kernels import Kernel, compiled_dynamics
+from echobound.kernels import Kernel
 from echobound.network import Committee, load_model, model_from_content, respond
 from echobound.plan import Validation, settle_questions
 from echobound.runs.delivery import Delivery, delivery_of
@@ -176,8 +176,7 @@ class RunReader(RowReader):
         for record in records:
             key = records_digest([record])  # a record read from a file again is still the same record
             if key not in self._responses:
-                fast, horizon = compiled_dynamics(), self.plan.horizon
-                runs = {name: respond(model, [record], horizon, dynamics=fast) for name, model in self.models.items()}
+                runs = {name: respond(model, [record], self.plan.horizon) for name, model in self.models.items()}
                 self._responses[key] = {name: pair for name, [pair] in runs.items()}
             for name, pair in self._responses[key].items():
                 found[name].append(pair)

@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from echobound.arrays import Columns, Matrix, Vector
 
 OPTIONS: dict[str, Any] = {
-    "cache": True,  # compiled once for each machine, not for each process
     "nogil": True,  # workers are threads
     "error_model": "numpy",  # a check for division by zero would keep LLVM from vectorising
     "fastmath": {"contract"},  # fused multiply-add, and nothing else: NaN and inf keep their meaning
