@@ -73,6 +73,9 @@ def require_independent_records(records: Sequence[Record]) -> None:
     resampled = len(records) <= MOST_RESAMPLED
     for number, record in enumerate(records, start=1):
         for before, other in enumerate(records[: number - 1], start=1):
+            if record.digest == other.digest:
+                names = f"{before} ({other.name}) and {number} ({record.name})"
+                raise DataError(f"test records {names} are the same data: give each episode once")
             if (found := common(record, other, resampled=resampled)) is not None:
                 raise DataError(
                     f"test records {before} ({other.name}) and {number} ({record.name}) have {found.words}: they are"
