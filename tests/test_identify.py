@@ -311,7 +311,7 @@ def test_a_prediction_is_scored_and_shown_as_one(ph_records, tmp_path):
     training, validation = ph_records
     [test] = ph_experiment(samples=(300,), seed=9)
     result = identify(training, validation, test=test, **SMALL, horizon=1, run=tmp_path / "run")
-    assert "predicted 1 samples ahead" in result.certificate.statement
+    assert "predicted 1 sample ahead" in result.certificate.statement
     assert result.certificate.threshold == result.network_scores["validation"]["fit"]
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"{result.certificate.threshold:.2f} %" in page

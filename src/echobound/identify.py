@@ -22,8 +22,10 @@ from echobound.campaign.feasibility import require_feasible
 from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import Experiments
 from echobound.data.given import given_records
+from echobound.data.overlap import require_untouched
 from echobound.diagnostics import Linear, Verdict
 from echobound.displays import html_table, one_line
 from echobound.errors import DamagedFile, InputError, RunError
@@ -239,6 +241,9 @@ def identify(
     # Everything is settled before the first draw.
     scheme = settle_validation(training, validation, test, blocks=plan.blocks, washout=plan.washout)
     settled, experiments = plan.settle(scheme), scheme.experiments
+    if experiments.test:  # before anything is drawn, not when they are opened
+        require_independent_records(experiments.test)
+        require_untouched(experiments.test, [one for one in experiments.roles if one[0] != "test"])
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 

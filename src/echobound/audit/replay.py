@@ -10,6 +10,7 @@ import numpy as np
 
 from echobound.arrays import Array
 from echobound.data import Record
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import Experiments, records_digest
 from echobound.data.overlap import require_untouched
 from echobound.errors import InputError
@@ -60,6 +61,7 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
         return later
     used = [(role, record) for role, record in experiments.roles if test is not own or role != "test"]
     faults.attempt("test data", lambda: require_untouched(test, used))
+    faults.attempt("test data", lambda: require_independent_records(test))
     # The best score by the ledger; none if all networks diverged.
     picked = faults.attempt("ledger.sqlite", lambda: folder.picked_score)
 

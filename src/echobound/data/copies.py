@@ -21,7 +21,8 @@ ALIKE = 1e-7  # mean square of the difference, relative to the variance: 0.03 % 
 FEWEST = 16  # samples in common below which a likeness is a coincidence
 SHARE = 0.1  # of the shorter record that must be common
 FACTORS = (2, 3, 4, 5)  # by which records are thinned out, in case one was resampled
-MOST_RESAMPLED = 100  # records up to which pairs are compared at other rates too
+MOST_RESAMPLED = 12  # test records up to which pairs are compared at other rates too
+LONGEST_RESAMPLED = 20_000  # samples up to which two records are
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def common(record: Record, other: Record, *, resampled: bool = True) -> Copy | N
     a, b = (a - middle) / scale, (b - middle) / scale
     if shared := _shared(a, b):
         return Copy(shared)
-    for factor in FACTORS if resampled else ():
+    for factor in FACTORS if resampled and len(a) + len(b) <= LONGEST_RESAMPLED else ():
         for one, two in ((a, b), (b, a)):
             for phase in range(factor):
                 if shared := _shared(one[phase::factor], two):
@@ -72,6 +73,9 @@ def require_independent_records(records: Sequence[Record]) -> None:
     resampled = len(records) <= MOST_RESAMPLED
     for number, record in enumerate(records, start=1):
         for before, other in enumerate(records[: number - 1], start=1):
+            if record.digest == other.digest:
+                names = f"{before} ({other.name}) and {number} ({record.name})"
+                raise DataError(f"test records {names} are the same data: give each episode once")
             if (found := common(record, other, resampled=resampled)) is not None:
                 raise DataError(
                     f"test records {before} ({other.name}) and {number} ({record.name}) have {found.words}: they are"

@@ -173,7 +173,7 @@ class Plan:
         1, "Draw committees of this many networks, the better half of which is kept; --networks counts committees."
     )
     confirm: float = setting(
-        0.01,
+        0.1,
         "Refuse a best network whose score changes by more than this share when its readout changes in the twelfth"
         " digit: nobody could confirm it. 0 refuses none.",
     )
@@ -185,7 +185,7 @@ class Plan:
     def __post_init__(self) -> None:
         as_count("members", self.members)
         if isinstance(self.confirm, str | bool) or not 0 <= self.confirm < math.inf:
-            raise InputError(f"confirm is a share of the best score from 0 on, such as 0.01, got {self.confirm!r}")
+            raise InputError(f"confirm is a share of the best score from 0 on, such as 0.1, got {self.confirm!r}")
         if self.committee is not None and as_count("committee", self.committee, least=0) and self.members > 1:
             raise InputError(
                 f"committee={self.committee} keeps the best of single networks, but members={self.members} draws"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import records_digest
 from echobound.data.overlap import require_distinct
 from echobound.data.record import Record
@@ -80,6 +81,7 @@ def generalisation_of(
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate, data = folder.certificate, folder.experiments
+    require_independent_records(data.test if records is None else records)
     test, score = data.test if records is None else records, folder.plan.measures[folder.plan.plain]
     how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members", "blocks")}
     how |= {"picked": folder.picked_score, "run": folder.respond}
