@@ -28,6 +28,7 @@ from echobound.runs import Progress, RunFolder, rows_digest
 from echobound.runs.assessment import Assessment
 from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
+from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
 from echobound.runs.keeping import kept_of
@@ -69,6 +70,8 @@ class Identification:
         For how long the outputs of each model sit at a limit, as `runs.holding.held_of` gives it.
     assessment
         What the model is worth: first line, verdict, linear baseline and what the diagnostics found.
+    diagnostics
+        Tests of what is left over, predictions by horizon, step responses, coverage; a sentence each in `findings`.
     run
         The run folder, if one was asked for.
 
@@ -96,6 +99,7 @@ class Identification:
     chosen: tuple[str, ...]
     held: dict[str, Held]
     assessment: Assessment | None
+    diagnostics: Diagnostics
     run: Path | None
 
     def __str__(self) -> str:
@@ -229,6 +233,7 @@ def identify(
         chosen=scheme.chosen,
         held=held,
         assessment=assessment,
+        diagnostics=folder.diagnostics,
         run=None if run is None else folder.path,
     )
 

@@ -155,7 +155,7 @@ def _linear_facts(linear: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
     said = linear["words"]
     for role, name in (("difference", "held-out"), ("test_difference", "test")):
         if linear[role] is not None:
-            said += f"; on {name} data your model is ahead by {Difference(**linear[role]).words}"
+            said += f"; on {name} data your model is {Difference(**linear[role]).words}"
     yield "linear model", said
 
 

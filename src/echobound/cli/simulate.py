@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +17,17 @@ from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json
 from echobound.data import Record, read_table
+from echobound.diagnostics.coverage import Excursion, excursions, named_beyond
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.network import Holding, Simulation, holdings, load_model
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
+from echobound.typed import to_json
 
 FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
 WHICH = "The picked network or the committee of the run instead of the model it delivers, or a model file."
+BEYOND = "beyond training range"  # column of the inputs for which the model extrapolates
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
 
@@ -45,13 +49,17 @@ def simulate(
     Otherwise the simulation starts from the training mean of the outputs. The output says which of the two was done.
     """
     model = _model(run, committee, which)
-    runs = [_simulated(model, *found) for path in data for found in _records(model, path, reading, from_mean)]
-    text, several = io.StringIO(), len(runs) > 1
+    training = RunFolder(run).experiments.training
+    runs = [_simulated(model, training, *found) for path in data for found in _records(model, path, reading, from_mean)]
+    text, several, extrapolated = io.StringIO(), len(runs) > 1, any(one.beyond for one in runs)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(["experiment"] if several else []), "sample", *model.output_names])
+    # Where inputs leave what the model was trained on, each row names them: a file travels without its warnings.
+    head = [*(["experiment"] if several else []), "sample", *model.output_names]
+    writer.writerow([*head, *([BEYOND] if extrapolated else [])])
     for one in runs:
         for sample, row in enumerate(one.simulation.y.tolist(), start=one.simulation.first + 1):
-            writer.writerow([*([one.name] if several else []), sample, *map(repr, row)])
+            named = [one.names_beyond[sample - 1]] if extrapolated else []
+            writer.writerow([*([one.name] if several else []), sample, *map(repr, row), *named])
     if output is not None:
         write_whole(output, text.getvalue().encode())
     if as_json:
@@ -75,6 +83,8 @@ class _Run:
     simulation: Simulation
     scores: Summary | None
     held: tuple[Holding, ...] | None  # for how long each output sits at a limit; None of a model without limits
+    beyond: tuple[Excursion, ...] = ()  # inputs that leave the range of the training data
+    names_beyond: tuple[str, ...] = ()  # their names, sample by sample
 
     @property
     def note(self) -> str:
@@ -88,8 +98,9 @@ class _Run:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each output that sits at a limit for too long."""
-        return [one.words for one in self.held or () if one.too_long]
+        """A sentence for each input that leaves its training range, and each output at a limit for too long."""
+        warned = [f"warning: {one.words}: the model extrapolates there" for one in self.beyond]
+        return warned + [one.words for one in self.held or () if one.too_long]
 
     def content(self, outputs: tuple[str, ...]) -> dict[str, Any]:
         """What --json prints of it, with the outputs of these names if there are any."""
@@ -98,7 +109,8 @@ class _Run:
         signals = {"outputs": {name: done.y[:, i] for i, name in enumerate(outputs)}} if outputs else {}
         held = None if self.held is None else {one.output: one.share for one in self.held}
         start = {"samples": len(done.y), "first": done.first, "start": done.start}
-        return {**start, "held": held, "notes": self.notes, **scores, **signals}
+        beyond = [to_json(one) for one in self.beyond]
+        return {**start, "extrapolation": beyond, "held": held, "notes": self.notes, **scores, **signals}
 
 
 def _model(run: Path, committee: bool, which: str | None) -> Any:
@@ -132,7 +144,8 @@ def _records(model: Any, path: Path, reading: Reading, from_mean: bool) -> list[
     return [(record, measured) for record in records]
 
 
-def _simulated(model: Any, record: Record, measured: bool) -> _Run:
+def _simulated(model: Any, training: Sequence[Record], record: Record, measured: bool) -> _Run:
     done = model.simulate(record if measured else record.u)
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
-    return _Run(record.name, done, scores, holdings(model, done.y))
+    beyond = tuple(excursions(training, record.u))
+    return _Run(record.name, done, scores, holdings(model, done.y), beyond, named_beyond(training, record.u))
