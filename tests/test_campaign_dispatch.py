@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from campaigns import campaign, same
 
-from echobound.campaign import Computing, evaluate_draws
+from echobound.campaign import Computing, evaluate_draws, get_engine, run_campaign
 from echobound.candidates import Networks
 from echobound.errors import InputError
 from echobound.kernels import get_kernel, hold_out
@@ -130,3 +130,24 @@ def test_draws_without_a_ledger(problem):
     assert rows["index"].tolist() == sorted(indices)
     assert same(rows, expected[sorted(indices)])
     assert (seen[-1].done, seen[-1].planned, seen[-1].best) == (5, 5, rows["scores"][:, 0].max())
+
+
+def test_what_is_prepared_is_told_and_not_counted_as_drawing(problem, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("echobound.runs.ledger.time.time", lambda: now[0])
+
+    class Slow(Networks):
+        def prepare(self, tell):
+            now[0] += 500.0
+            tell("compiling")
+
+    seen = []
+    with Ledger(None, "clock", ["fit", "rmse"]) as ledger, get_engine("threads", 1) as engine:
+        rows = run_campaign(Slow(get_kernel("reference"), problem), range(4), ledger, engine, on_progress=seen.append)
+        assert len(rows) == 4
+        assert [one.doing for one in seen[:3]] == ["", "compiling", ""]
+        assert ledger.progress().seconds < 100, "the clock starts when draws do"
+        told = []
+        evaluate_draws(Slow(get_kernel("reference"), problem), [2, 3], engine, on_progress=told.append)
+    assert [one.doing for one in told] == ["compiling", *[""] * (len(told) - 1)]
+    assert told[0].done == 0

@@ -20,9 +20,14 @@ COMMANDS = [
     "verify",
     "generalise",
     "simulate",
+    "control",
+    "predict",
+    "compare",
+    "inspect",
     "show",
     "renew",
     "adapt",
+    "export",
     "audit",
     "watch",
     "report",
@@ -189,10 +194,10 @@ def test_simulate_says_how_it_starts(desk):
     done = echobound("simulate", "ph", "test.csv", "--from-mean", "--output", "sim.csv", cwd=desk)
     assert "training mean" in done.stdout
     lines = (desk / "sim.csv").read_text().splitlines()
-    assert lines[0] == "sample,pH"
+    assert lines[0] == "sample,time,q3,pH (simulated)"
     assert len(lines) == 401
     piped = echobound("simulate", "ph", "test.csv", cwd=desk)
-    assert piped.stdout.splitlines()[0] == "sample,pH"
+    assert piped.stdout.splitlines()[0] == "sample,time,q3,pH (measured),pH (simulated)"
     assert "FIT" in piped.stderr
 
 
@@ -265,7 +270,6 @@ def altered(desk, name, change):
         ("good.csv", lambda rows: rows, [*BASE, "--networks", "10", "--epsilon", "0.05"], "315"),
         ("good.csv", lambda rows: rows, [*BASE, "--sampling-time", "-1"], "sampling time"),
         ("good.csv", lambda rows: rows, [*BASE, "--validation", "none.csv"], "none.csv"),
-        ("good.csv", lambda rows: rows, ["identify", "--outputs", "pH"], "--inputs"),
     ],
 )
 def test_identify_refuses(desk, name, change, arguments, expected):

@@ -199,7 +199,7 @@ def test_identify_ends_with_1_and_a_statement_when_all_networks_diverge(tmp_path
 
 
 def outcome(best, worst):
-    case = {"fresh": 500, "violations": 9, "ties": 0, "epsilon_combined": 0.1, "clopper_pearson": 0.1, "statement": "s"}
+    case = {"fresh": 500, "violations": 9, "ties": 0, "epsilon_combined": 0.1, "epsilon_fresh": 0.1, "statement": "s"}
     return {**case, "p_value": best, "worst": {**case, "p_value": worst}}
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -55,6 +55,9 @@ def run_campaign(
     with one_blas_thread(), asked_to_stop() as asked:
         tell(progress)
         if todo:
+            # Here, whatever the engine: networks are trained here in the end, and workers find the code that is kept.
+            candidates.prepare(lambda words: tell(replace(progress, doing=words)))
+            ledger.begin(indices, candidates.measures[0].direction, stream, family)  # the clock starts now
             engine.start(candidates)
             for report in _reports(engine, batches, asked):
                 ledger.append(report.rows, engine=engine.name, kernel=candidates.code, place=report.place)
@@ -79,6 +82,9 @@ def evaluate_draws(
     start, sign = time.monotonic(), 1.0 if candidates.measures[0].direction == "max" else -1.0
     with one_blas_thread(), asked_to_stop() as asked:
         if len(indices):
+            nothing = Progress(0, len(indices), None, None, 0, 0.0, 0)
+            candidates.prepare(lambda words: on_progress(replace(nothing, doing=words)) if on_progress else None)
+            start = time.monotonic()
             engine.start(candidates)
         for report in _reports(engine, batches, asked):
             rows = np.concatenate([rows, report.rows])

@@ -11,6 +11,7 @@ import typer
 from echobound.cli.reading import ColumnsOfRun
 from echobound.cli.runs import Run, Which, stored_model
 from echobound.cli.show import print_facts
+from echobound.cli.simulate import score_words
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner, words
 from echobound.data import Record
 from echobound.network import Model, respond
@@ -62,7 +63,7 @@ def adapt(
     if left_out:
         facts.append(("left out", f"{left_out} members that were not trained by least squares and cannot follow"))
     for name, one in (scores or {}).items():
-        facts.append((f"test, {name}", f"FIT {one['fit']:.5g} %, RMSE {one['rmse']:.5g}"))
+        facts.append((f"test, {name}", score_words(one, model.output_units)))
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from echobound.arrays import Scores
-from echobound.cli.terminal import console
+from echobound.cli.terminal import console, say
 from echobound.diagnostics.paired import Difference
 from echobound.diagnostics.verdict import SYMBOLS, WORDS
 from echobound.identify import Identification
@@ -164,7 +164,7 @@ def _print_certificate(content: Mapping[str, Any], scores: Scores) -> None:
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else f"All {_drawn(certificate).many} diverged"
     if not out.is_terminal:
-        print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
+        say(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print_facts(_facts(content))
         return
     from rich.console import Group
@@ -187,7 +187,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values: in two columns on a terminal, plain lines when piped."""
     out = console()
     if not out.is_terminal:
-        print("\n".join(f"{name}: {value}" for name, value in facts))
+        say("\n".join(f"{name}: {value}" for name, value in facts))
         return
     from rich.table import Table
     from rich.text import Text
@@ -267,6 +267,8 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
+    if search := certificate.get("provenance", {}).get("search"):
+        yield "searches", search["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from echobound.arrays import Signal
+from echobound.data.copies import common, require_independent_records
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -40,13 +41,14 @@ def places_in(record: Record, whole: Record) -> Iterator[int]:
 
 
 def require_distinct(test: Sequence[Record]) -> None:
-    """Refuse test data in which a record occurs twice: each episode counts once."""
+    """Refuse test data in which a record occurs twice, or shares data with another: each episode counts once."""
     first: dict[str, int] = {}
     for number, record in enumerate(test, start=1):
         earlier = first.setdefault(record.digest, number)
         if earlier < number:
             names = f"{earlier} ({test[earlier - 1].name}) and {number} ({record.name})"
             raise DataError(f"test records {names} are the same data: give each episode once")
+    require_independent_records(test)
 
 
 def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]) -> None:
@@ -57,4 +59,9 @@ def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]
                 raise DataError(
                     f"{record.name} is among the {role} data of this run: a second certificate needs data that played"
                     " no part in any choice"
+                )
+            if (found := common(record, other)) is not None:
+                raise DataError(
+                    f"{record.name} and the {role} data of this run have {found.words}: a second certificate needs data"
+                    " that played no part in any choice"
                 )

@@ -1,6 +1,7 @@
 """Draw, train and score networks: the reference kernel in plain NumPy defines what is right, the others are fast."""
 
 from importlib import import_module
+from typing import Any
 
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Status, Trial, row_dtype
@@ -16,6 +17,7 @@ __all__ = [
     "Trial",
     "blocks_in_turn",
     "compiled_dynamics",
+    "compiled_rollout",
     "get_kernel",
     "hold_out",
     "row_dtype",
@@ -59,3 +61,13 @@ def compiled_dynamics() -> Dynamics:
     True
     """
     return default_dynamics()
+
+
+def compiled_rollout(*network: Any) -> Any:
+    """A network in compiled code, ready to be rolled out over planned inputs: `kernels.cpu.rollout.Rollout`.
+
+    Its arguments are those of that class: the reservoir, the readout and the limits.
+    """
+    from echobound.kernels.cpu.rollout import Rollout
+
+    return Rollout(*network)

@@ -36,14 +36,15 @@ def generalisation_of(
     picked: float | None,
     horizon: int | None = None,
     members: int = 1,
+    blocks: int | None = None,
     run: Callable[[Sequence[Record]], Mapping[str, Pairs]] | None = None,
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
     Tested are the picked network as ``model`` and perhaps the ``committee``. How much each output moves in the training
-    data is the unit of the band. `picked` is what the former scored on validation data, `members` as in the first
-    certificate. `run` runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if it
-    is not given.
+    data is the unit of the band. `picked` is what the former scored on validation data, `members` and `blocks` are
+    those of the first certificate. `run` runs the models over records, as `RunFolder.respond`, which runs none twice;
+    they run here if it is not given.
 
     Examples
     --------
@@ -62,11 +63,12 @@ def generalisation_of(
         pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
     scoring: dict[str, Any] = {"score": score.name, "direction": score.direction, "unit": score.unit}
-    scoring["members"] = members
+    scoring |= {"members": members, "horizon": horizon, "blocks": blocks}
     return Generalisation(
         settled=settled,
         horizon=horizon,
         members=members,
+        samples=tuple(len(measured) for measured, _ in pairs["model"]),
         outputs=model.output_names,
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
@@ -79,7 +81,7 @@ def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Reco
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate, data = folder.certificate, folder.experiments
     test, score = data.test if records is None else records, folder.plan.measures[folder.plan.plain]
-    how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members")}
+    how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members", "blocks")}
     how |= {"picked": folder.picked_score, "run": folder.respond}
     return generalisation_of(models_of(folder), data.training, test, settled, score=score, **how)
 

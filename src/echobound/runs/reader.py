@@ -26,6 +26,7 @@ from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import rows_digest
+from echobound.runs.provenance import require_provenance
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
 
@@ -197,7 +198,9 @@ class RunReader(RowReader):
         self.faults.compare("certificate.json", expected, found)
         if len(self.faults.findings) > before:
             raise Unusable("certificate.json does not follow")
-        return Certificate.from_dict(stated, path=self.path / "certificate.json")
+        certificate = Certificate.from_dict(stated, path=self.path / "certificate.json")
+        require_provenance(certificate.provenance, self.path / "certificate.json")
+        return certificate
 
     def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Raise an error that names the file which is not the one that was certified.
@@ -257,9 +260,11 @@ class RunReader(RowReader):
             ours, theirs = certificate.digests.get(name, ""), found.digests.get(name)
             self.faults.require(file, f"digest of the {name}", expected=ours, found=theirs)
         optimism = found.optimism
-        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        scored = (optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        stated = (found.horizon, optimism.horizon, optimism.blocks, *scored)
         score = self.plan.measures[self.plan.plain]
-        expected = (certificate.horizon, score.name, score.direction, score.unit, self.picked_score)
+        how = (certificate.horizon, certificate.horizon, certificate.blocks)
+        expected = (*how, score.name, score.direction, score.unit, self.picked_score)
         self.faults.require(file, "optimism", expected=expected, found=stated)
         if self.tested(found) is self.experiments.test:
             why = "a criterion that is not in plan.json was named when the test data had been opened"
