@@ -11,6 +11,7 @@ import numpy as np
 
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
+from echobound.diagnostics.telling import vacuous
 from echobound.network import Holding, PlantModel
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
@@ -75,8 +76,10 @@ class RunContents:
         order = np.argsort([np.inf if error is None else error for error in errors], kind="stable")
         named = {"typical": order[(len(order) - 1) // 2]} if len(order) > 1 else {}
         band = second.band(self.folder.delivered)
+        # A band that every other episode leaves is not where a new one stays.
+        shown = () if band is None or vacuous(band) else band.widths
         return {
-            which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
+            which: replace(self._records("test", [records[number]]), band=shown)
             for which, number in {**named, "worst": order[-1]}.items()
         }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from echobound.diagnostics.telling import told
 from echobound.kernels import Status
 from echobound.network import Committee, PlantModel, bound_words, law_drawn_from
 from echobound.report import figures, plots
@@ -119,7 +120,7 @@ def generalisation(run: RunContents) -> Section | None:
         figure=partial(figures.episodes_figure, panel),
     )
     episodes = [_episode(response, which, what, run.how) for which, response in run.episodes(second).items()]
-    content = {"words": second.words, "not_stated": second.not_stated}
+    content = {"words": told(second), "not_stated": second.not_stated}
     return Section("generalisation", "On new data", content, (errors, *episodes))
 
 
