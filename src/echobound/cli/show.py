@@ -135,6 +135,9 @@ def _short(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content.get("delivered"):
         yield "delivered", f"{SAID[content['delivered']]}{_about(content)}"
         yield from _scores(content["scores"])
+    yield from second_facts(content.get("generalisation"))
+    if content.get("verification"):
+        yield "verified", content["verification"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
     if content.get("delivered"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,13 @@ def screen(drawing: Drawing) -> dict[str, Any]:
 def svg(figure: Figure) -> str:
     """The figure as SVG; its text stays text: small, and set in the reader's font."""
     text = saved(figure, "svg", fonts="none", dpi=150).decode()
+    text = re.sub(r' d="[^"]{400,}"', lambda path: _shorter(path[0]), text)
     return text[text.index("<svg") :]
+
+
+def _shorter(path: str) -> str:
+    """A long path in tenths of a point, finer than any printer: six digits would double the size of the page."""
+    return re.sub(r"(\.\d)\d+", r"\1", path).replace(" \nL ", " ")
 
 
 def printed(drawing: Drawing) -> str:

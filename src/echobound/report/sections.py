@@ -121,7 +121,9 @@ def generalisation(run: RunContents) -> Section | None:
     )
     episodes = [_episode(response, which, what, run.how) for which, response in run.episodes(second).items()]
     content = {"words": told(second), "not_stated": second.not_stated}
-    return Section("generalisation", "On new data", content, (errors, *episodes))
+    # One record of the run itself is drawn with the model against the data; a dot and the same picture say no more.
+    alone = second.episodes == 1 and any(response.role == "test" for response in run.responses)
+    return Section("generalisation", "On new data", content, () if alone else (errors, *episodes))
 
 
 def _errors(errors: Any) -> str:
