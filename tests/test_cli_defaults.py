@@ -200,7 +200,7 @@ def test_identify_ends_with_1_and_a_statement_when_all_networks_diverge(tmp_path
     assert result["scores"] == {}
     assert result["delivered"] is result["bound"] is result["network"] is result["committee"] is None
     names = {path.name for path in (tmp_path / "json").iterdir()}
-    assert {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} == names
+    assert {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "assessment.json", "report.html"} == names
     shown = echobound("show", "json", cwd=tmp_path).stdout
     assert "All networks diverged" in shown, "to show it is no failure"
 

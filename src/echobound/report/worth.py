@@ -38,7 +38,7 @@ def _correlations(run: RunContents) -> Drawing | None:
     own = residuals.own[output]
     panels = [
         CurvePanel(
-            y=f"of {output} with its own past",
+            y=f"{output}, its own past (1)",
             x="lag (samples)",
             curves={"error": (own.lags.astype(float), own.values)},
             bound=own.bound(),
@@ -50,7 +50,7 @@ def _correlations(run: RunContents) -> Drawing | None:
         one = residuals.inputs[pair]
         panels.append(
             CurvePanel(
-                y=f"of {pair[1]} with {pair[0]}",
+                y=f"{pair[1]}, {pair[0]} (1)",
                 x="lag (samples)",
                 curves={"error": (one.lags.astype(float), one.values)},
                 bound=one.bound(),
@@ -77,7 +77,7 @@ def _prediction(run: RunContents) -> Drawing | None:
     fits = np.maximum(fits, LOWEST)
     names = {i: "free run" if k is None else str(k) for i, k in enumerate(curve.horizons)}
     panel = CurvePanel(
-        y="FIT (%)", x="samples ahead", curves={"model": (at, fits)}, names=names, low=float(fits.min()) - 5.0
+        y="FIT (%)", x="ahead (samples)", curves={"model": (at, fits)}, names=names, low=float(fits.min()) - 5.0
     )
     return _drawing(
         "prediction", f"FIT by how far ahead the model predicts, on {curve.data}", curve.finding.words, [panel],
@@ -101,11 +101,12 @@ def _steps(run: RunContents) -> Drawing | None:
     data = run.folder.experiments.training[0]
     time = data.sampling_time * np.arange(one.outputs.shape[1], dtype=np.float64)
     unit = dict(zip(data.input_names, data.input_units, strict=True))[one.input]
+    each = f"{data.output_units[j] or '1'}/{unit or '1'}"
     lines = {
         f"from {one.input} = {level:.4g}{f' {unit}' if unit else ''}": (time, one.outputs[i, :, j])
         for i, level in enumerate(one.levels)
     }
-    panel = CurvePanel(y=f"{one.names[j]} for a step of 1", x=labelled("time", "s"), curves=lines)
+    panel = CurvePanel(y=f"{one.names[j]} for a step of 1 ({each})", x=labelled("time", "s"), curves=lines)
     ends = ", ".join(f"{gain:.4g}" for gain in one.gains[:, j])
     return _drawing(
         "steps",
