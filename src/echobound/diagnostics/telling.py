@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from echobound.scenario import Generalisation
+from echobound.scenario import ErrorLimit, Generalisation
 from echobound.scenario.bounds import networks_exact
 from echobound.scenario.generalisation import USEFUL, called
 from echobound.scenario.statements.conformal_band import ConformalBand
@@ -15,7 +15,8 @@ def vacuous(statement: EpisodeStatement) -> bool:
     """Whether a statement promises nothing: what it excludes may happen every other time."""
     if isinstance(statement, ConformalBand):
         return statement.beta >= VACUOUS or any(width is None for width in statement.widths)
-    return float(getattr(statement, "epsilon", 0.0)) >= VACUOUS
+    # A failure rate was asked for, and says how many failed; an error limit was not.
+    return isinstance(statement, ErrorLimit) and statement.epsilon >= VACUOUS
 
 
 def told(second: Generalisation) -> tuple[tuple[str, str], ...]:
@@ -41,7 +42,9 @@ def told(second: Generalisation) -> tuple[tuple[str, str], ...]:
     left = [one for one in second.words if one not in empty and one[0] != "more episodes"]
     stated = sum(len(statements) for statements in second.statements.values()) - len(empty)
     if not stated:
-        left = [one for one in left if one[0] not in ("together", "assumption")]
+        # Blocks rest on an assumption that whoever reads on should know, even if little follows from it.
+        dropped = ("together",) if second.settled.mixing else ("together", "assumption")
+        left = [one for one in left if one[0] not in dropped]
     enough = networks_exact(USEFUL, second.settled.beta, discarded=second.settled.discarded)
     half = networks_exact(VACUOUS, second.settled.beta, discarded=second.settled.discarded)
     what = "block" if second.settled.blocks else "record"
