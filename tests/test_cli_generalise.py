@@ -105,5 +105,5 @@ def test_identify_settles_the_criterion_before_the_test_data_are_opened(desk):
     assert content["committee"]["episodes"] == second["statements"]["committee"][0]
     blocks = ["--blocks", "4", "--gap", "50", "--mixing", "0.001", "--time", "time"]
     done = echobound("generalise", "own", "long.csv", *blocks, cwd=desk)
-    assert "is stationary and that its mixing coefficient over the gaps is at most 0.001" in done.stdout
+    assert "is stationary, and that its mixing coefficient over the gaps is at most 0.001" in done.stdout
     assert "2 other test records of this run were opened before" in done.stdout
