@@ -319,7 +319,7 @@ def test_several_orders(desk):
     base = ["identify", "train.csv", "--inputs", "q3", "--outputs", "pH", "--validation", "val.csv", "--law", "paper"]
     done = echobound(*base, *more, cwd=desk)
     assert "from any of the 2 families (order 5, order 10)" in done.stdout
-    assert "networks: 62, 31 of each family" in done.stdout
+    assert "networks: 62, 31 of each family" in echobound("show", "orders", "--details", cwd=desk).stdout
     done = echobound("verify", "orders", "--fresh", "4", cwd=desk)
     assert "Of 8 fresh networks, 4 of each family" in done.stdout
     done = echobound("watch", "orders", "--once", cwd=desk)

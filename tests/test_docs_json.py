@@ -244,7 +244,7 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
     with_outputs, _, together, network, clipped, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
-        {"name", "samples", "first", "start", "held", "notes", "scores", "outputs"}
+        {"name", "samples", "first", "start", "extrapolation", "held", "notes", "scores", "outputs"}
     ] * 2
     assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
     assert several["samples"] == sum(one["samples"] for one in several["experiments"])

@@ -38,6 +38,7 @@ from echobound.runs import Progress, RunFolder, rows_digest
 from echobound.runs.assessment import Assessment
 from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
+from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
 from echobound.runs.journal import Journal, data_key, look_of
@@ -81,6 +82,8 @@ class Identification:
         For how long the outputs of each model sit at a limit, as `runs.holding.held_of` gives it.
     assessment
         What the model is worth: first line, verdict, linear baseline and what the diagnostics found.
+    diagnostics
+        Tests of what is left over, predictions by horizon, step responses, coverage; a sentence each in `findings`.
     run
         The run folder, if one was asked for.
     experiments
@@ -110,6 +113,7 @@ class Identification:
     chosen: tuple[str, ...]
     held: dict[str, Held]
     assessment: Assessment | None
+    diagnostics: Diagnostics
     run: Path | None
     experiments: Experiments
 
@@ -302,6 +306,7 @@ def identify(
         chosen=(*scheme.chosen, *(f"data: {note}" for note in read)),
         held=held,
         assessment=assessment,
+        diagnostics=folder.diagnostics,
         run=None if run is None else folder.path,
         experiments=experiments,
     )

@@ -21,6 +21,7 @@ from echobound.runs.holding import ended
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 from echobound.scenario.words import noun
+from echobound.typed import to_json
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
@@ -102,6 +103,8 @@ def show(
         print_json(content)
     else:
         asked = details or rank is not None or quantile is not None
+        if asked and folder.stores_data:
+            content["diagnostics"] = [to_json(one) for one in folder.diagnostics.findings]
         print_result(content, folder.search["scores"][:, 0], details=asked)
 
 

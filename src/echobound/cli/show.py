@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from echobound.arrays import Scores
 from echobound.cli.terminal import console, say
 from echobound.diagnostics.paired import Difference
+from echobound.diagnostics.telling import told
 from echobound.diagnostics.verdict import SYMBOLS, WORDS
 from echobound.identify import Identification
 from echobound.network import bound_words
@@ -17,7 +18,7 @@ from echobound.runs import RunFolder
 from echobound.runs.assessment import Assessment, linear_content
 from echobound.runs.holding import Held, held_of
 from echobound.runs.scoring import COVERED, NOT_COVERED
-from echobound.scenario import title_of
+from echobound.scenario import Generalisation, title_of
 from echobound.scenario.words import Noun, noun, score_title, upward
 from echobound.typed import to_json
 
@@ -134,6 +135,9 @@ def _short(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if content.get("delivered"):
         yield "delivered", f"{SAID[content['delivered']]}{_about(content)}"
         yield from _scores(content["scores"])
+    yield from second_facts(content.get("generalisation"))
+    if content.get("verification"):
+        yield "verified", content["verification"]["statement"]
     for choice in content.get("chosen", ()):
         yield "note", choice
     if content.get("delivered"):
@@ -155,7 +159,7 @@ def _linear_facts(linear: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]
     said = linear["words"]
     for role, name in (("difference", "held-out"), ("test_difference", "test")):
         if linear[role] is not None:
-            said += f"; on {name} data your model is ahead by {Difference(**linear[role]).words}"
+            said += f"; on {name} data your model is {Difference(**linear[role]).words}"
     yield "linear model", said
 
 
@@ -311,9 +315,8 @@ def _delivered(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """What the second certificate says, from its JSON; nothing without one."""
-    for one in second["words"] if second else ():
-        about = one["about"]
-        yield (about if about == "on test data" else f"new data, {about}"), one["says"]
+    for about, says in told(Generalisation.from_dict(second)) if second else ():
+        yield (about if about == "on test data" else f"new data, {about}"), says
 
 
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:

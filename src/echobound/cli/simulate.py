@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +18,17 @@ from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json, say
 from echobound.data import Record
+from echobound.diagnostics.coverage import Excursion, excursions, named_beyond
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.network import Holding, Simulation, holdings, load_model
 from echobound.runs import RunFolder
 from echobound.scores import Summary, summary
+from echobound.typed import to_json
 
 FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
 WHICH = "The picked network or the committee of the run instead of the model it delivers, or a model file."
+BEYOND = "beyond training range"  # column of the inputs for which the model extrapolates
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
 
@@ -46,7 +50,8 @@ def simulate(
     Otherwise the simulation starts from the training mean of the outputs. The output says which of the two was done.
     """
     model = model_of(run, committee, which)
-    runs = [_simulated(model, *found) for path in data for found in records_for(model, path, reading, from_mean)]
+    known = RunFolder(run).experiments.training
+    runs = [_simulated(model, known, *found) for path in data for found in records_for(model, path, reading, from_mean)]
     _report(run, model, runs, output, as_json)
 
 
@@ -64,14 +69,15 @@ def predict(
     The files need the columns of the outputs too. FIT and RMSE of the predictions are reported.
     """
     model = model_of(run, False, which)
-    runs = []
+    known, runs = RunFolder(run).experiments.training, []
     for path in data:
         for record, measured in records_for(model, path, reading, from_mean=False):
             if not measured:
                 names = ", ".join(model.output_names)
                 raise InputError(f"{path.name} has no columns of the outputs ({names}) to predict from: give --outputs")
             done = model.predict(record, horizon)
-            runs.append(Response(record, measured, done, summary(record.y[done.first :], done.y, model.output_names)))
+            scores = summary(record.y[done.first :], done.y, model.output_names)
+            runs.append(Response(record, measured, done, scores, training=known))
     _report(run, model, runs, output, as_json, word="predicted")
 
 
@@ -99,19 +105,24 @@ def _report(
 def table_of(runs: Sequence[Response], model: Any, word: str = "simulated") -> str:
     """CSV of several responses: time in seconds, inputs, measured outputs where there are any, the model's outputs.
 
-    A name that a spreadsheet would take for a formula gets an apostrophe before it.
+    Where inputs leave what the model was trained on, a last column names them: a file travels without its warnings. A
+    name that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     text, several, measured = io.StringIO(), len(runs) > 1, any(one.measured for one in runs)
+    extrapolated = any(one.beyond for one in runs)
     writer = csv.writer(text, lineterminator="\n")
     heads = [*(["experiment"] if several else []), "sample", "time", *model.input_names]
     heads += [f"{name} (measured)" for name in model.output_names if measured]
-    writer.writerow([_no_formula(head) for head in (*heads, *(f"{name} ({word})" for name in model.output_names))])
+    heads += [*(f"{name} ({word})" for name in model.output_names), *([BEYOND] if extrapolated else [])]
+    writer.writerow([_no_formula(head) for head in heads])
     for one in runs:
         first, record = one.simulation.first, one.record
         empty = [""] * len(model.output_names)
+        named = named_beyond(one.training, record.u) if extrapolated else ()
         for k, row in enumerate(one.simulation.y.tolist(), start=first):
             seen = (map(repr, record.y[k].tolist()) if one.measured else empty) if measured else ()
             cells = [k + 1, f"{k * model.sampling_time:.12g}", *map(repr, record.u[k].tolist()), *seen, *map(repr, row)]
+            cells += [_no_formula(named[k])] if extrapolated else []
             writer.writerow([*([_no_formula(one.name)] if several else []), *cells])
     return text.getvalue()
 
@@ -150,6 +161,12 @@ class Response:
     simulation: Simulation
     scores: Summary | None
     held: tuple[Holding, ...] | None = None  # for how long each output sits at a limit; None if there are no limits
+    training: tuple[Record, ...] = ()  # what the model was trained on
+
+    @cached_property
+    def beyond(self) -> list[Excursion]:
+        """Inputs that leave the range of the training data."""
+        return excursions(self.training, self.record.u)
 
     @property
     def name(self) -> str:
@@ -166,8 +183,9 @@ class Response:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for each output that sits at a limit for too long."""
-        return [one.words for one in self.held or () if one.too_long]
+        """A sentence for each input that leaves its training range, and each output at a limit for too long."""
+        warned = [f"warning: {one.words}: the model extrapolates there" for one in self.beyond]
+        return warned + [one.words for one in self.held or () if one.too_long]
 
     def content(self, outputs: tuple[str, ...]) -> dict[str, Any]:
         """What --json prints of it, with the outputs of these names if there are any."""
@@ -176,7 +194,8 @@ class Response:
         signals = {"outputs": {name: done.y[:, i] for i, name in enumerate(outputs)}} if outputs else {}
         held = None if self.held is None else {one.output: one.share for one in self.held}
         start = {"samples": len(done.y), "first": done.first, "start": done.start}
-        return {**start, "held": held, "notes": self.notes, **scores, **signals}
+        beyond = [to_json(one) for one in self.beyond]
+        return {**start, "extrapolation": beyond, "held": held, "notes": self.notes, **scores, **signals}
 
 
 def model_of(run: Path, committee: bool, which: str | None) -> Any:
@@ -213,7 +232,7 @@ def records_for(model: Any, path: Path, reading: Reading, from_mean: bool) -> li
     return [(record, measured) for record in records]
 
 
-def _simulated(model: Any, record: Record, measured: bool) -> Response:
+def _simulated(model: Any, training: tuple[Record, ...], record: Record, measured: bool) -> Response:
     done = model.simulate(record if measured else record.u)
     scores = summary(record.y[done.first :], done.y, model.output_names) if measured else None
-    return Response(record, measured, done, scores, holdings(model, done.y))
+    return Response(record, measured, done, scores, holdings(model, done.y), training)

@@ -68,6 +68,22 @@ def excursions(training: Sequence[Record], inputs: Signal) -> list[Excursion]:
     return found
 
 
+def named_beyond(training: Sequence[Record], inputs: Signal) -> tuple[str, ...]:
+    """For each sample the names of the inputs that lie beyond the range of the training data.
+
+    Examples
+    --------
+    >>> named_beyond([Record(u=[0.0, 1.0], y=[0.0, 1.0])], np.array([[0.5], [2.0]]))
+    ('', 'u1')
+    """
+    low, high = input_range(training)
+    room, names = MARGIN * (high - low), training[0].input_names
+    over = (inputs > high + room) | (inputs < low - room)
+    if not over.any():
+        return ("",) * len(inputs)
+    return tuple(" ".join(name for name, out in zip(names, row, strict=True) if out) for row in over)
+
+
 def coverage_of(training: Sequence[Record]) -> tuple[Finding, ...]:
     """What can be said of the data alone: how inputs move, whether outputs saturate, how fine the sampling is.
 

@@ -52,8 +52,8 @@ def drift_of(pieces: Sequence[Piece], outputs: Sequence[str]) -> Finding:
         " error would go away if each had its own."
     )
     advice = (
-        "The plant moves, or what moves it is not among the inputs: add that input, identify from the latest data, or"
-        " use adapt."
+        "The plant moves, an input is missing, or the model is less good at some operating points: add that input, give"
+        " data from all of them, or use adapt."
     )
     return Finding("drift", True, words, advice if share >= SMALL else "", RATE, values)
 

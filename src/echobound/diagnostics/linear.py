@@ -16,7 +16,8 @@ from echobound.arrays import Signal
 from echobound.data.record import Record
 from echobound.diagnostics.arx import LinearModel, Pair, Regression, Structure
 from echobound.diagnostics.output_error import refined
-from echobound.diagnostics.paired import Difference, difference
+from echobound.diagnostics.paired import Difference
+from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import Fold, Segment
 from echobound.scores import Summary, fit, mean_summary, summary
 
@@ -80,6 +81,13 @@ def linear_model(
     >>> found.fit > 99.9, found.kind
     (True, 'output error')
     """
+    with one_blas_thread():  # many small problems: threads would only wait for each other
+        return _linear_model(records, folds, horizon, test)
+
+
+def _linear_model(
+    records: Sequence[Record], folds: Sequence[Fold], horizon: int | None, test: Sequence[Record]
+) -> Linear:
     trained = [[_pair(records, segment) for segment in fold.training] for fold in folds]
     most = _most(trained)
     regressions = [Regression(pieces, most) for pieces in trained]
@@ -113,11 +121,6 @@ def responses(model: LinearModel, records: Sequence[Record], washout: int, horiz
     """Outputs over each record after its washout: free runs, or predictions."""
     whole = [Segment(number, 0, len(record), washout) for number, record in enumerate(records)]
     return [_response(model, records, segment, horizon) for segment in whole]
-
-
-def compared(linear: Linear, measured: Sequence[Signal], delivered: Sequence[Signal]) -> Difference | None:
-    """By how much the delivered model is better than the linear one, fold by fold on the same samples."""
-    return difference(measured, delivered, linear.outputs)
 
 
 def _last(

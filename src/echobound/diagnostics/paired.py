@@ -41,11 +41,13 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """As in "+12.3 points (95 % interval over 16 blocks: 8.1 to 16.5)"."""
-        said = f"{self.fit:+.1f} points of FIT"
+        """As in "better by 12.3 points of FIT (95 % interval over 16 blocks: 8.1 to 16.5)"."""
+        sign = 1.0 if self.fit >= 0 else -1.0
+        said = f"{'better' if sign > 0 else 'worse'} by {abs(self.fit):.1f} points of FIT"
         if self.low is None or self.high is None:
             return said
-        return f"{said} (95 % interval over {self.blocks} blocks: {self.low:+.1f} to {self.high:+.1f})"
+        low, high = sorted((sign * self.low, sign * self.high))
+        return f"{said} (95 % interval over {self.blocks} blocks: {low:.1f} to {high:.1f})"
 
 
 def difference(measured: Sequence[Signal], first: Sequence[Signal], second: Sequence[Signal]) -> Difference | None:

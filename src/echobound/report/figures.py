@@ -171,11 +171,13 @@ def outputs_figure(
     title: str = "",
     fits: Mapping[str, Sequence[float]] | None = None,
     band: Sequence[float | None] = (),
+    inputs: Mapping[str, Array] | None = None,
 ) -> Figure:
     """Measured outputs against simulated ones, two axes for each output: signals with FIT, and below them the errors.
 
     A row of NaN is a gap between two records, and is not scored. FIT is that of the samples given, unless `fits` says
-    it for each output. A band has half a width for each output, and is drawn around the first that simulates.
+    it for each output. A band has half a width for each output, and is drawn around the first that simulates. Inputs,
+    by label, are drawn below all outputs.
 
     Examples
     --------
@@ -185,12 +187,18 @@ def outputs_figure(
     2
     """
     outputs = measured.shape[1]
-    figure, axes = _axes(3.2 * outputs, 2 * outputs, title, height_ratios=[3, 1] * outputs)
+    inputs = inputs or {}
+    ratios = [3, 1] * outputs + [1] * len(inputs)
+    figure, axes = _axes(3.2 * outputs + 0.8 * len(inputs), len(ratios), title, height_ratios=ratios)
     if fits is None:
         there = ~np.isnan(measured).any(axis=1)
         fits = {name: fit_per_output(measured[there], y[there]).tolist() for name, y in simulated.items()}
     columns = np.concatenate([measured, *simulated.values(), *(measured - y for y in simulated.values())], axis=1)
     rows = thinned(columns, PRINTED_SAMPLES * columns.shape[1])
+    for ax, (label, u) in zip(axes[2 * outputs :], inputs.items(), strict=True):
+        kept = thinned(u[:, None], 2 * PRINTED_SAMPLES)
+        ax.step(time[kept], u[kept], color=MODELS[2], lw=0.8, where="post")
+        ax.set_ylabel(label, parse_math=False)
     time, measured, simulated = time[rows], measured[rows], {name: y[rows] for name, y in simulated.items()}
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         panel = OutputPanel.of(measured, simulated, i, band)
@@ -198,13 +206,15 @@ def outputs_figure(
         upper.plot(time, panel.measured, color=MEASURED, label="measured")
         for (whose, shown), color in zip(panel.shown.items(), MODELS * len(simulated), strict=False):
             label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
-            [line] = upper.plot(time, shown, color=color)
+            # Over the first one's, which shows between the dashes.
+            [line] = upper.plot(time, shown, color=color, ls="-" if whose == next(iter(panel.shown)) else "--")
             if panel.half is not None and whose == next(iter(panel.shown)):
                 upper.fill_between(time, shown - panel.half, shown + panel.half, color=color, alpha=0.2, lw=0)
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
             error = np.clip(panel.measured - shown, -panel.margin, panel.margin)
             lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
         lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
+        lower.set_ylim(-1.1 * panel.largest_error, 1.1 * panel.largest_error)
         bottom, top = panel.limits
         # The legend stands above the signals, or above the band.
         upper.set_ylim(bottom - 0.05 * panel.margin, (panel.high if panel.half is None else top) + panel.margin)

@@ -24,7 +24,7 @@ from echobound.diagnostics.finding import Finding, Piece
 from echobound.diagnostics.first_line import first_line
 from echobound.diagnostics.linear import Linear, linear_model, responses
 from echobound.diagnostics.paired import Difference, difference
-from echobound.diagnostics.residuals import Residuals, residuals_of
+from echobound.diagnostics.residuals import residuals_of
 from echobound.diagnostics.verdict import OFTEN, Evidence, Verdict, verdict_of
 from echobound.errors import DamagedFile
 from echobound.files import jsonable
@@ -110,12 +110,6 @@ def held_out(folder: RunFolder) -> tuple[list[Piece], list[Signal], list[Signal]
             pieces.append(Piece(records[s.record].u[s.start + s.washout : s.stop], y[part], simulated[part]))
             done += s.counted
     return pieces, measured, delivered
-
-
-def residuals_of_run(folder: RunFolder) -> Residuals:
-    """Correlations of what the delivered model leaves over on held-out data."""
-    first = folder.experiments.training[0]
-    return residuals_of(held_out(folder)[0], first.input_names, first.output_names)
 
 
 def _linear(

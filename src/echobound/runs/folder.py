@@ -23,6 +23,7 @@ from echobound.plan.laws import measures_of
 from echobound.runs.assessment import FILE, Assessment, assess, content_of, read_assessment
 from echobound.runs.delivery import Delivery
 from echobound.runs.derivation import by_family, networks_due
+from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.lock import NAME as LOCK
 from echobound.runs.lock import lock
@@ -206,6 +207,11 @@ class RunFolder(RunReader):
     def linear(self) -> Linear | None:
         """The linear model beside it."""
         return None if self.assessment is None else self.assessment.linear
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What diagnostics say of the delivered model, computed when it is asked for."""
+        return Diagnostics(self)
 
     def record_assessment(self) -> Assessment | None:
         """Assess the delivered model as the folder is now, and keep it."""
