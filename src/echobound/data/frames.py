@@ -158,7 +158,7 @@ def read_parquet(path: Path) -> Table:
         raise MissingExtra("reading Parquet", extra="files") from None
     # Both options keep memory small: by default whole column chunks are read ahead.
     opened = partial(pyarrow.parquet.ParquetFile, path, pre_buffer=False, buffer_size=1 << 16)
-    checked = partial(reading_as, path, "a Parquet file", pyarrow.ArrowException, OSError)
+    checked = partial(reading_as, path, "a Parquet file")  # pyarrow raises errors of many kinds
     with checked(), opened() as file:
         schema, length, about = file.schema_arrow, file.metadata.num_rows, file.metadata
         rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]

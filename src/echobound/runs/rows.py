@@ -24,7 +24,7 @@ from echobound.scenario import ranking
 
 FILES = (
     *("plan.json", "data.npz", "ledger.sqlite", "model.npz", "network.npz", "committee.npz", "certificate.json"),
-    *("verification.json", "generalisation.json", "test.npz", "report.html"),
+    *("verification.json", "generalisation.json", "assessment.json", "test.npz", "report.html"),
 )
 NAMED = 5  # rows that are named one by one
 T = TypeVar("T")
