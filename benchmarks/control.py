@@ -5,8 +5,8 @@ Scenario: set points 7.4, 6.8, 7.7, 7.1, for 100 samples of 10 s each, and a ste
 0.55 to 0.65 mL/s at sample 350. Repetition i has the noise of draw (seed 0, index i). MPC has its defaults (horizon 30)
 unless a part says otherwise; inputs are bounded by the training range. Mismatch: plant i has each of a1, cv4 and wa3
 changed by a factor within 2 %, pk1 by up to 0.05, uniformly. The set points and two
-defaults (`move_weight`, `gain`) were chosen after three scenarios had been tried, and the output bound was changed after
-results were seen: see CONTROL.md.
+defaults (`move_weight`, `gain`) were chosen after three scenarios had been tried, and the output bound was changed
+after results were seen: see CONTROL.md.
 """
 
 from __future__ import annotations
