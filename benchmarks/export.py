@@ -25,7 +25,7 @@ from echobound.export.base import difference
 from echobound.kernels import compiled_dynamics
 
 STEPS = 20_000
-FLAGS = (("-O2",), ("-O3", "-march=native"))
+FLAGS = (("-O3",), ("-O3", "-march=native"))
 
 
 def best(function, repeats: int = 7) -> float:

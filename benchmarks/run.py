@@ -26,9 +26,13 @@ from echobound.kernels import get_kernel, hold_out
 from echobound.network import ReservoirLaw
 from echobound.plants import ph_experiment
 from echobound.runs.ledger import Ledger
+from echobound.runs.provenance import here
 from echobound.scores import get_score
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import around  # noqa: E402 (beside this file, from wherever it is run)
+
 SCORES = [get_score("fit"), get_score("rmse")]
 CPU = get_kernel("cpu")
 
@@ -226,15 +230,23 @@ def patterns() -> list[dict]:
     return rows
 
 
+FIRST_NETWORK = """
+import numpy as np
+from echobound import Record, paper
+from echobound.kernels import get_kernel, hold_out
+from echobound.scores import get_score
+u = np.sin(0.1 * np.arange(500.0)) ** 3
+problem = hold_out(Record(u=u, y=u), Record(u=u, y=u), law=paper(50), scores=[get_score("fit")])
+get_kernel("cpu").evaluate(problem, [0])
+"""
+
+
 def start() -> dict:
     """Seconds until a fresh process is ready, compiled code cached on disk."""
     commands = {
         "import echobound": ["-c", "import echobound"],
         "echobound --help": ["-m", "echobound", "--help"],
-        "first network of a second process": [
-            "-c",
-            f"import sys; sys.path.insert(0, {str(HERE)!r}); import run; run.CPU.evaluate(run.problem(50), [0])",
-        ],
+        "first network of a second process": ["-c", FIRST_NETWORK],
     }
     return {
         name: seconds(lambda c=command: subprocess.run([sys.executable, *c], capture_output=True, check=True), 3)
@@ -245,6 +257,7 @@ def start() -> dict:
 SECTIONS = {
     "speed": speed,
     "cores": cores,
+    **around.SECTIONS,
     "job": job,
     "memory": memory,
     "growth": growth,
@@ -296,6 +309,7 @@ def report(results: dict) -> str:
             f"Throughput of {results['cores'][0]['cores']} cores relative to one: {pairs}.",
             "",
         ]
+    lines += around.section(results)
     if "job" in results:
         j = results["job"]
         lines += [
@@ -365,8 +379,9 @@ def report(results: dict) -> str:
 
 def save(results: dict) -> None:
     results["machine"] = {
-        "processor": platform.machine(),
+        "processor": f"{here().processor} ({platform.machine()})",
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
         **{name: version(name) for name in ("echobound", "numpy", "scipy", "numba", "reservoirpy")},
     }

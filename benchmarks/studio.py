@@ -113,7 +113,7 @@ def killed(browser, folder):
     [record] = ph_experiment(samples=(1200,))
     np.savetxt(folder / "plant.csv", np.column_stack([record.u, record.y]), delimiter=",", header="q3,pH", comments="")
     jobs, ledger = Jobs(Workspace(folder)), folder / "runs/killed/ledger.sqlite"
-    networks = ["--networks", "3000"]
+    networks = ["--networks", "8000"]
     jobs.add("identify", "runs/killed", [*IDENTIFY, *networks, "--run", "runs/killed", "--json"])
     page = browser.new_context().new_page()
     kills = during = 0

@@ -31,6 +31,11 @@ PYTHON = {
         "echobound.estimators",
         "The scikit-learn interface, and a certified search over any estimator with a random state.",
     ),
+    "control": (
+        "Control",
+        "echobound.control",
+        "From model to controller: observer, model predictive control, closed loops and scenario constraints.",
+    ),
     "plants": ("Plants", "echobound.plants", "Simulated plants and the signals that excite them."),
     "scores": ("Scores", "echobound.scores", "Pure functions of (measured, simulated), and their registry."),
     "errors": (

@@ -15,7 +15,7 @@ def lowest():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = project["dependencies"] + [one for name in EXTRAS for one in extras[name]]
-    wanted += [one for one in extras["dev"] if re.split(r"\W", one)[0] in TESTS]
+    wanted += [one for one in extras["dev"] if re.split("[<>=]", one)[0] in TESTS]
     return sorted({one.replace(">=", "==").split(",")[0] for one in wanted})
 
 

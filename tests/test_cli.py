@@ -20,6 +20,7 @@ COMMANDS = [
     "verify",
     "generalise",
     "simulate",
+    "control",
     "predict",
     "compare",
     "inspect",

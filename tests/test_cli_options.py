@@ -137,6 +137,6 @@ def test_the_commands_of_the_table_are_those_of_the_overview():
 
 def test_the_help_is_grouped():
     page = CliRunner().invoke(app, ["identify", "--help"], env={"COLUMNS": "80"}).stdout
-    places = [page.index(title) for title in ("Reading files", "What is drawn and certified", "Computing")]
+    places = [page.index(title) for title in ("Data", "What is drawn", "What is scored and certified", "Computing")]
     assert places == sorted(places)
     assert max(map(len, page.splitlines())) <= 80

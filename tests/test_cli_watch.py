@@ -9,11 +9,11 @@ from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fi
 from echobound.campaign import Computing
 from echobound.campaign.dispatch import run_campaign
 from echobound.candidates import Networks
-from echobound.cli.terminal import duration, lines, status_line
+from echobound.cli.terminal import lines
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
 from echobound.runs.ledger import Ledger
-from echobound.runs.progress import Progress
+from echobound.runs.progress import Progress, duration, status_line
 from echobound.runs.status import status_of
 from echobound.scores import get_score
 

@@ -1,5 +1,6 @@
 """The closed loop: scores against their definitions, faults, plants, and the PI baseline."""
 
+import shutil
 import sys
 
 import numpy as np
@@ -116,3 +117,27 @@ def test_without_the_solver_the_remedy_is_named(monkeypatch):
     controller.start(15.0, 7.0)
     with pytest.raises(MissingExtra, match=r"echobound\[control\]"):
         controller.step(7.2, 7.0)
+
+
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_an_fmu_is_a_plant(fmi, tmp_path):
+    """The network itself as an FMU: the plant that the controller has a perfect model of."""
+    pytest.importorskip("fmpy")
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    from echobound.control import FMUPlant
+    from echobound.export import export_model
+    from echobound.network import Stepper
+
+    network, path = ph_network(), tmp_path / "plant.fmu"
+    export_model(network, path, "fmu", fmi=fmi)
+    plant = FMUPlant(path, ["q3"], ["pH"], u=15.0, sampling_time=network.sampling_time, settle=60)
+    rest = Stepper(network).run(np.full((62, 1), 15.0))
+    _, y = plant.start()
+    assert y[0] == pytest.approx(rest[60, 0], abs=1e-3)
+    loop = simulate_closed_loop(plant, MPC(network, horizon=8), np.full(15, y[0] + 0.2))
+    assert loop.scores["offset"]["pH"] < 0.02
+    with pytest.raises(InputError, match="no variable q9"):
+        FMUPlant(path, ["q9"], ["pH"], u=15.0, sampling_time=10.0)
+    with pytest.raises(InputError, match="not a file"):
+        FMUPlant(tmp_path / "none.fmu", ["q3"], ["pH"], u=15.0, sampling_time=10.0)

@@ -51,6 +51,8 @@ def printed(tmp_path_factory):
     """Every command in every way that changes its keys: a list of objects for each."""
     desk = tmp_path_factory.mktemp("desk")
     growing(desk / "growing.csv", 300)
+    (desk / "wanted.csv").write_text("pH\n" + 5 * "7.1\n")
+    bounded = ["--scenarios", "2", "--output-high", "7.2", "--page", "loop.html", "--output", "loop.csv"]
     growing(desk / "long.csv", 8000)
     small = ["--law", "paper", "--order", "5", "--epsilon", "0.5", "--beta", "0.1", "--washout", "60"]
     columns = ["--inputs", "q3", "--outputs", "pH"]
@@ -114,6 +116,8 @@ def printed(tmp_path_factory):
         ("identify", ["train.csv", *columns, "--law", "cascade", *small[4:], "--run", "cascades"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
+        ("control", ["one", "--reference", "wanted.csv", "--horizon", "4"], 0),
+        ("control", ["one", "--reference", "wanted.csv", "--horizon", "4", "--model", "network", *bounded], 0),
         ("audit", ["one", "--data", "train.csv", "--data", "val.csv"], 1),
         ("audit", ["two", "--data", "train.csv,val.csv,test.csv", "--sample", "2", "--seed", "1"], 0),
         ("watch", ["one"], 0),
@@ -204,6 +208,10 @@ def test_the_objects_inside_are_documented_too(printed):
         require_as_documented([value[name] for value in printed["show"] if name in value], inside[name])
     for name in ("findings", "detection"):
         require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
+    loops = [loop for value in printed["control"] for loop in value["scores"].values()]
+    require_as_documented(loops, inside["loop"])
+    said = [value["scenarios"] for value in printed["control"] if value["scenarios"]]
+    require_as_documented(said, inside["scenarios"])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
     [theirs] = [row["paper"] for value in printed["reproduce"] for row in value["orders"] if row["paper"]]
     assert all(f"`{key}`" in inside["orders"]["paper"][1] for key in theirs)

@@ -9,6 +9,7 @@ import model_zoo
 import numpy as np
 import pytest
 
+from echobound.errors import InputError
 from echobound.export import export_model
 from echobound.export.c import compiled
 
@@ -66,6 +67,20 @@ def test_the_self_test_fails_if_a_number_is_changed(tmp_path):
     done = run(tmp_path / "test")
     assert done.returncode == 1
     assert "FAILED" in done.stdout
+
+
+def test_a_model_that_runs_off_is_exported_with_the_values_before_that(tmp_path):
+    tool("cc")
+    model = model_zoo.network(output_delays=1, seed=2)
+    model.readout[:] = 20.0
+    exported = export_model(model, tmp_path, "c", name="plant")
+    assert "nan" not in (tmp_path / "plant_test.c").read_text()
+    assert "inf" not in (tmp_path / "plant_test.c").read_text()
+    assert not np.isfinite(model.simulate(model_zoo.excitation(model, 500)).y).all()
+    assert exported.check(model_zoo.excitation(model, 60)).largest_difference < 1e-9
+    model.readout[:] = 1e308
+    with pytest.raises(InputError, match="infinite from its first samples on"):
+        export_model(model, tmp_path, "c", name="plant")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -188,6 +188,46 @@ def test_the_picture_of_families_has_them_side_by_side(tmp_path):
     assert [score for _, score, _ in sorted(live.dots)] == pytest.approx(rows.tolist())
 
 
+def test_looks_at_the_same_file_are_listed_however_it_is_cut(space):
+    draft = {
+        "files": {"training": ["plant.csv"]}, "inputs": ["q3"], "outputs": ["pH"],
+        "plan": {"law": "paper", "order": "8", "networks": "30", "beta": "0.01"},
+    }  # fmt: skip
+    with studio_of(space.path) as client:
+        first = client.json("POST", "/api/runs", draft)["run"]
+        cut = {**draft, "cut": {"training": [2, 300], "validation": [301, 501]}}
+        asked = client.json("POST", "/api/numbers", cut)
+        assert [one["name"] for one in asked["settled"]["before"]] == [first]
+        assert "--rows training=2-300,validation=301-501" in asked["command"]
+        assert asked["settled"]["samples"] == {"training": 299, "validation": 201, "test": 0}
+        second = client.json("POST", "/api/runs", cut)["run"]
+        assert (first, second) == ("runs/plant", "runs/plant-2")
+        looks = client.json("GET", f"/api/run?name={second}")["looks"]
+        assert [one["name"] for one in looks] == [first, second]
+        refused = client.json("POST", "/api/runs", {**draft, "run": first}, status=400)
+        assert "exists already" in refused["error"]
+        wrong = client.json("POST", "/api/runs", {**draft, "outputs": ["pX"]}, status=400)
+        assert "pX" in wrong["error"]
+
+
+def test_the_python_that_is_shown_does_what_the_command_does(space, monkeypatch):
+    from echobound.studio.drafts import Draft
+
+    content = {
+        "files": {"training": ["plant.csv"]}, "inputs": ["q3"], "outputs": ["pH"], "run": "runs/python",
+        "plan": {"law": "paper", "order": "8", "networks": "30", "beta": "0.01", "committee": "0"},
+        "cut": {"training": [2, 300], "validation": [301, 501]},
+    }  # fmt: skip
+    draft = Draft.from_json(content)
+    monkeypatch.chdir(space.path)
+    exec(draft.python(), {})
+    arguments = draft.arguments()
+    arguments[arguments.index("runs/python")] = "runs/command"
+    subprocess.run([sys.executable, "-m", "echobound", *arguments], check=True, capture_output=True)
+    one, other = (RunFolder(f"runs/{name}").certificate.digests for name in ("python", "command"))
+    assert one == other
+
+
 def test_a_run_by_hand_is_seen_and_its_events_are_told(space):
     with studio_of(space.path) as client:
         training, validation = ph_experiment(samples=(400, 300))

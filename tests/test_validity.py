@@ -39,14 +39,12 @@ def test_there_are_five_mutants_and_peeking():
 
 
 def test_every_sentence_is_linked_to_a_rule():
-    """docs/STATEMENTS.md lists which sentence is covered by which rule; no statement is missing, and no rule made up."""
+    """docs/STATEMENTS.md lists which sentence a rule covers; no statement is missing, and no rule is made up."""
     from echobound.scenario import Statement
 
     text = (Path(__file__).parents[1] / "docs" / "STATEMENTS.md").read_text()
     listed = text.split("Which sentence is covered")[1]
-    table = re.findall(
-        r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", listed, re.MULTILINE
-    )
+    table = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", listed, re.MULTILINE)
     named = {rule for _, _, rules in table[1:] for rule in rules.split("; ") if not rule.startswith(("none", "---"))}
     assert named <= {rule.name for rule in RULES}
     covered = {kind for sentence, _, _ in table for kind in re.findall(r"`([^`]+)`", sentence)}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from echobound.plan import Plan
     from echobound.plants import ph_experiment
     from echobound.renew import renew
+    from echobound.report import compare_figure
     from echobound.runs import RunFolder
     from echobound.scenario import Certificate, Generalisation
     from echobound.scores import Score, register_score
@@ -65,6 +66,7 @@ __all__ = [
     "audit",
     "broad",
     "compare",
+    "compare_figure",
     "export_model",
     "from_reservoirpy",
     "generalise",
@@ -96,6 +98,7 @@ _ROOMS = {
     "plan": ("Plan",),
     "runs": ("RunFolder",),
     "campaign": ("Computing",),
+    "report": ("compare_figure",),
     "export": ("export_model",),
     "identify": ("Identification", "identify"),
     "compare": ("compare",),

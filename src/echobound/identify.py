@@ -16,20 +16,24 @@ import numpy as np
 
 from echobound.arrays import Rows
 from echobound.campaign import Computing, ComputingSettings, run_search
+from echobound.campaign.bar import ProgressBar
 from echobound.campaign.computing import split_settings
 from echobound.campaign.feasibility import require_feasible
 from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
 from echobound.data.copies import require_independent_records
+from echobound.data.experiments import Experiments
+from echobound.data.given import given_records
 from echobound.data.overlap import require_untouched
 from echobound.diagnostics import Linear, Verdict
+from echobound.displays import html_table, one_line
 from echobound.errors import DamagedFile, InputError, RunError
 from echobound.export import Export, export_model
 from echobound.kernels.blas import one_blas_thread
 from echobound.network import Committee
 from echobound.plan import Plan, PlanSettings, settle_questions, settle_validation
-from echobound.report import write_page
+from echobound.report import compare_figure, write_page
 from echobound.runs import Progress, RunFolder, rows_digest
 from echobound.runs.assessment import Assessment
 from echobound.runs.delivery import delivery_of
@@ -79,6 +83,8 @@ class Identification:
         What the model is worth: first line, verdict, linear baseline and what the diagnostics found.
     run
         The run folder, if one was asked for.
+    experiments
+        The data by their role, as they were used.
 
     Examples
     --------
@@ -105,9 +111,41 @@ class Identification:
     held: dict[str, Held]
     assessment: Assessment | None
     run: Path | None
+    experiments: Experiments
 
     def __str__(self) -> str:
         return self.summary
+
+    def _facts(self) -> dict[str, str]:
+        fits = [f"{one['fit']:.4g} % on {role} data" for role, one in self.scores.items()]
+        facts = {"model": self.delivered or "none, all networks diverged", "FIT": ", ".join(fits) or "none"}
+        facts |= {} if self.verdict is None else {"verdict": self.verdict.grade}
+        facts |= {"networks": str(self.certificate.networks)}
+        return facts | ({} if self.run is None else {"run": str(self.run)})
+
+    def __repr__(self) -> str:
+        return one_line("Identification", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Identification", {**self._facts(), "certificate": self.certificate.statement})
+
+    def plot(self, data: Any = None, *, horizon: int | None = None) -> Any:
+        """Draw the measured outputs and those of the models; a Matplotlib figure, whose ``axes`` can be changed.
+
+        Parameters
+        ----------
+        data
+            A record or what stands for one; the first test record of the run if not given, or the first validation
+            record, or the first training record.
+        horizon
+            None draws the free run, k the prediction k samples ahead.
+        """
+        if self.model is None:
+            raise InputError("there is no model to draw, since all networks diverged: identify with another law")
+        own = [*self.experiments.test, *self.experiments.validation, *self.experiments.training]
+        record = given_records(own[0] if data is None else data, self.model)[0]
+        models = {"committee": self.committee, "network": self.network}
+        return compare_figure(record, {n: m for n, m in models.items() if m is not None}, horizon=horizon)
 
     @property
     def summary(self) -> str:
@@ -158,6 +196,7 @@ def identify(
     computing: Computing | None = None,
     run: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Identification:
     """Identify a system with echo state networks, and certify the result.
@@ -176,6 +215,8 @@ def identify(
         digits of the plan's digest.
     on_progress
         Called after each batch of networks.
+    progress
+        Draw a progress bar, in a terminal and in a notebook.
     **settings
         Fields of `Plan` and `Computing` by name, such as ``law="paper"``, ``order=50``, ``epsilon=0.05``,
         ``workers=4``; they take precedence over `plan` and `computing`.
@@ -188,6 +229,11 @@ def identify(
     >>> result.certificate.networks, len(result.table)
     (31, 31)
     """
+    if progress and on_progress is None:
+        with ProgressBar() as bar:
+            return identify(
+                training, validation, test=test, plan=plan, computing=computing, run=run, on_progress=bar, **settings
+            )
     asked, how = split_settings(settings)
     computing = Computing.of(computing, how)
     plan = replace((plan or Plan()).asked(), **asked)
@@ -257,6 +303,7 @@ def identify(
         held=held,
         assessment=assessment,
         run=None if run is None else folder.path,
+        experiments=experiments,
     )
 
 

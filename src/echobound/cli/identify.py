@@ -24,7 +24,8 @@ from echobound.plants import ph_experiment
 from echobound.runs.holding import ended
 from echobound.scenario.words import noun
 
-PANEL = "What is drawn and certified"
+PANEL, DRAWN = "What is scored and certified", "What is drawn"
+PANELS = dict.fromkeys(("law", "order", "trainer", "quick", "members", "committee", "seed"), DRAWN)
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder; a new one under runs/ if not given.")]
 DEMO = Options(
     PANEL,
@@ -59,7 +60,7 @@ def identify(
         typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel; several are several experiments."),
     ],
     reading: Columns,
-    plan: Annotated[Plan, Options(PANEL)],
+    plan: Annotated[Plan, Options(PANEL, panels=PANELS)],
     computing: ComputingOptions,
     validation: ValidationFiles = None,
     test: TestFiles = None,

@@ -19,7 +19,7 @@ from echobound.data.table import Table
 from echobound.errors import InputError
 from echobound.plan.plan import setting
 
-PANEL = "Reading files"
+PANEL = "Data"
 ValidationFiles = Annotated[
     str | None, typer.Option(metavar="FILE,...", help="Files to pick the best network on.", rich_help_panel=PANEL)
 ]

@@ -14,7 +14,7 @@ import typer
 from echobound.campaign.interrupt import Interrupted
 from echobound.errors import printable
 from echobound.files import jsonable
-from echobound.runs.progress import Progress
+from echobound.runs.progress import Progress, status_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,36 +62,6 @@ def numbers(text: str, name: str) -> list[int]:
         return [int(word) for word in words(text)]
     except ValueError:
         raise typer.BadParameter(f"{name} must be whole numbers separated by commas, got {text!r}") from None
-
-
-def status_line(event: Progress) -> str:
-    """The progress of a campaign on one line: networks done, speed, time left, best and worst score, failures."""
-    if event.doing:
-        return event.doing
-    parts = [f"{event.done}/{event.planned}"]
-    if event.rate is not None:
-        parts.append(f"{event.rate:.3g}/s")
-    if event.remaining:
-        parts.append(f"{duration(event.remaining)} left")
-    if event.best is None:
-        return ", ".join([*parts, "no network yet"])
-    parts += [f"best {event.best:.5g}", f"worst {event.worst:.5g}"]
-    return ", ".join([*parts, f"{event.failures} diverged"] if event.failures else parts)
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds.
-
-    Examples
-    --------
-    >>> duration(75), duration(90_061)
-    ('1:15', '1 d 1:01:01')
-    """
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
-    clock = f"{hour}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-    return f"{days} d {clock}" if days else clock
 
 
 def stop(sentence: str, code: int) -> NoReturn:

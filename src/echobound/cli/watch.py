@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.runs import Run
-from echobound.cli.terminal import AsJson, print_json, progress, say, status_line, stop
-from echobound.runs.progress import SteadyRate
+from echobound.cli.terminal import AsJson, print_json, progress, say, stop
+from echobound.runs.progress import SteadyRate, status_line
 from echobound.runs.status import CampaignStatus, status_of
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -139,28 +140,31 @@ class FMUPlant:
         self._inputs = [references[name] for name in (*inputs, *self._disturbances)]
         self._outputs = [references[name] for name in outputs]
         self._u = np.atleast_1d(np.asarray(u, dtype=np.float64))
-        third = str(description.fmiVersion).startswith("3")
-        self._slave = (FMU3Slave if third else FMU2Slave)(
+        self._third = str(description.fmiVersion).startswith("3")
+        self._make = partial(
+            FMU3Slave if self._third else FMU2Slave,
             guid=getattr(description, "guid", None) or description.instantiationToken,
             unzipDirectory=extract(str(path)),
             modelIdentifier=description.coSimulation.modelIdentifier,
             instanceName="plant",
         )
-        self._third, self._time, self._open = third, 0.0, False
+        self._slave: Any = None
+        self._time = 0.0
 
     def start(self) -> tuple[Vector, Vector]:
         """A new simulation, left at its first input until it has settled."""
-        slave = self._slave
-        if self._open:
-            slave.terminate()
-            slave.freeInstance()
+        if self._slave is not None:
+            self._slave.terminate()
+            self._slave.freeInstance()
+        # A new one: to free an instance also unloads its library.
+        self._slave = slave = self._make()
         slave.instantiate()
         if not self._third:
             slave.setupExperiment(startTime=0.0)
         slave.enterInitializationMode()
         self._set(self._u, np.array(list(self._disturbances.values())))
         slave.exitInitializationMode()
-        self._time, self._open = 0.0, True
+        self._time = 0.0
         y = self._get()
         for _ in range(self.settle):
             y = self.step(self._u, np.zeros(0))

@@ -66,9 +66,8 @@ def read_table(
     """
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():
-            what = "a folder" if path.is_dir() else "a pipe or a device"
-            raise DataError(f"{path} is {what}: give a data file, saved on a disk")
+        if path.exists() and not path.is_file() and not path.is_dir():  # opening a pipe would wait for its other end
+            raise DataError(f"{path} is a pipe or a device: give a data file, saved on a disk")
         with path.open("rb") as file:
             start = file.read(16)
     except FileNotFoundError:
@@ -128,7 +127,7 @@ def _kind(path: Path, start: bytes) -> str:
         try:
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
-        except (zipfile.BadZipFile, OSError, ValueError):
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
             raise DataError(f"{path.name} is a damaged ZIP archive: is the file complete? Save it again") from None
         if "xl/workbook.xml" in names:
             return "Excel"

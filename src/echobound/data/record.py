@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal, Vector
+from echobound.displays import few, figure_of, html_table, one_line
 from echobound.errors import DataError
 from echobound.files import digest
 
@@ -40,6 +41,8 @@ class Record:
     >>> record = Record(u=[0.0, 1.0, 1.0], y=[0.0, 0.0, 0.5], sampling_time=10.0)
     >>> len(record), record.inputs, record.outputs, record.output_names
     (3, 1, 1, ('y1',))
+    >>> record
+    <Record 'record': samples 3 every 10 s, inputs u1, outputs y1>
     """
 
     u: Signal
@@ -87,6 +90,21 @@ class Record:
 
     def __len__(self) -> int:
         return len(self.u)
+
+    def _facts(self) -> dict[str, str]:
+        period = f"{len(self)} every {self.sampling_time:g} s"
+        facts = {"samples": period, "inputs": few(self.input_names), "outputs": few(self.output_names)}
+        return facts | ({"note": self.note} if self.note else {})
+
+    def __repr__(self) -> str:
+        return one_line(f"Record {self.name!r}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Record {self.name}", self._facts())
+
+    def plot(self, **options: Any) -> Any:
+        """Draw inputs and outputs over time; a Matplotlib figure, whose ``axes`` can be changed."""
+        return figure_of(self, **options)
 
     @property
     def inputs(self) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -136,7 +134,7 @@ _KINDS |= {"M": "time stamps", "m": "time differences"}
 
 
 def _variable_of(path: Path, member: Member) -> Variable:
-    @reading_as(path, "a NumPy file", OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error)
+    @reading_as(path, "a NumPy file")  # whose parsers raise errors of many kinds
     def fill(wanted: Wanted) -> None:
         """Read the array a chunk at a time, and keep the columns that are wanted."""
         samples, width = variable.layout

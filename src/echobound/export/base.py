@@ -129,11 +129,10 @@ class Export:
         inputs = excitation(self.job, samples) if u is None else np.asarray(u, dtype=np.float64)
         inputs = inputs.reshape(-1, self.job.stepper.inputs)
         free = self.job.model.simulate(inputs).y
-        # A plant is at hand where the model is: its own free run, disturbed, so that warming up makes a difference.
-        warm = max(min(self.job.card.washout, len(inputs) // 2), 1)
-        wave = 0.05 * np.sin(np.arange(warm))[:, None] * np.ptp(free, axis=0)
-        initial = free[:warm] + wave
-        runs = {"from the training mean": None, f"after {warm} measured outputs": initial}
+        initial = measured_like(free, min(self.job.card.washout, len(inputs) // 2))
+        runs: dict[str, Signal | None] = {"from the training mean": None}
+        if len(initial):
+            runs[f"after {len(initial)} measured outputs"] = initial
         largest, count = 0.0, 0
         for given in runs.values():
             want = self.job.model.simulate(inputs, initial=given).y
@@ -141,6 +140,27 @@ class Export:
             largest = max(largest, difference(got, want))
             count += len(want)
         return Check(largest, count, tuple(runs))
+
+
+def measured_like(free: Signal, warm: int) -> Signal:
+    """Outputs of a plant that is near a model: its own free run, disturbed, so that warming up makes a difference.
+
+    As many as are asked for, at least one, and only as long as the free run is finite.
+
+    Examples
+    --------
+    >>> measured_like(np.array([[1.0], [2.0], [np.nan]]), 3).shape
+    (2, 1)
+    """
+    sane = free[: finite_rows(free)]
+    given = sane[: max(warm, 1)]
+    return given + 0.05 * np.sin(np.arange(len(given)))[:, None] * (np.ptp(sane, axis=0) if len(sane) else 0.0)
+
+
+def finite_rows(signal: Signal) -> int:
+    """How many rows there are before the first that is not finite."""
+    good = np.isfinite(signal).all(axis=1)
+    return len(signal) if good.all() else int(np.argmin(good))
 
 
 def may_diverge(one: Equations) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from echobound.arrays import Signal
 from echobound.errors import InputError
 from echobound.export import c_code
-from echobound.export.base import Job, Target, excitation
+from echobound.export.base import Job, Target, excitation, finite_rows, measured_like
 from echobound.export.c_code import Writer
 from echobound.export.templates import fill
 from echobound.files import write_whole
@@ -153,11 +153,15 @@ def source(job: Job) -> str:
 
 def self_test(job: Job) -> str:
     """A program with golden values of the model: it says how far it is from them, and exits with 1 if that is far."""
-    warm = max(min(job.card.washout, 20), 1)
-    u = excitation(job, warm + GOLDEN)
+    u = excitation(job, min(job.card.washout, 20) + GOLDEN)
     free = job.model.simulate(u).y
-    initial = free[:warm] + 0.05 * np.sin(np.arange(warm))[:, None] * np.ptp(free, axis=0)
-    outputs = job.model.simulate(u, initial=initial).y
+    free = free[: finite_rows(free)]
+    initial = measured_like(free, min(job.card.washout, 20, len(free) // 2))
+    outputs = job.model.simulate(u[: len(free)], initial=initial).y if len(free) > len(initial) > 0 else free[:0]
+    outputs = outputs[: finite_rows(outputs)]
+    if not len(outputs):
+        raise InputError("the free run of the model is infinite from its first samples on: there is nothing to export")
+    u, warm = u[: len(free)], len(initial)
     span = np.ptp(outputs, axis=0)
     span = np.where(span > 0, span, 1.0)
     single = job.precision == "float"
@@ -166,7 +170,8 @@ def self_test(job: Job) -> str:
         writer.table(table, values)
     tolerance = 1e-3 if single else 1e-9
     spans = [writer.number(value) for value in span]
-    return fill("model_test.c", job, tables=writer.tables, warm=warm, golden=GOLDEN, spans=spans, tolerance=tolerance)
+    sizes = {"cold": len(free), "warm": warm, "golden": len(outputs)}
+    return fill("model_test.c", job, tables=writer.tables, spans=spans, tolerance=tolerance, **sizes)
 
 
 def _numbers(one: Equations) -> int:

@@ -64,7 +64,7 @@ class Card:
             f"{self.name}: {self.kind}, exported by {self.made_by}",
             f"inputs: {channels(self.inputs, self.input_units)}",
             f"outputs: {channels(self.outputs, self.output_units)}",
-            f"sampling time: {self.sampling_time:.17g} s; one step is one sample",
+            f"sampling time: {self.sampling_time!r} s; one step is one sample",
             f"scaling: {self.scaling}, inside: inputs and outputs are in the units of the data",
             f"warm-up: {self.warm_up}",
             f"bound: {self.bound}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.arrays import Signal
 from echobound.data.record import Record
+from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network.dynamics import Dynamics
@@ -56,6 +58,18 @@ class Committee:
             if len({getattr(member, name) for member in self.members}) > 1:
                 raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
             object.__setattr__(self, name, getattr(self.members[0], name))
+
+    def _facts(self) -> dict[str, str]:
+        kinds = Counter(type(member).__name__ for member in self.members)
+        members = f"{len(self.members)} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"
+        facts = {"members": members, "inputs": few(self.input_names), "outputs": few(self.output_names)}
+        return facts | {"sampling time": f"{self.sampling_time:g} s", "washout": str(self.washout)}
+
+    def __repr__(self) -> str:
+        return one_line("Committee", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Committee", self._facts())
 
     def simulate(
         self,

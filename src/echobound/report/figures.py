@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from echobound.arrays import Array, Signal
+from echobound.data.given import given_records
 from echobound.data.record import Record
 from echobound.errors import InputError
+from echobound.report.drawing import shown_figure
 from echobound.report.panels import (
     EpisodePanel,
     FamilyRange,
@@ -85,24 +87,45 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 def _axes(height: float, rows: int = 1, title: str = "", **more: Any) -> tuple[Figure, list[Axes]]:
     """A figure with axes below each other; a title, as every text from data, may hold a $ that is no formula."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = shown_figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=True, squeeze=False, **more)[:, 0]
     axes[0].set_title(title, parse_math=False)
     return figure, list(axes)
 
 
 @styled
+def record_figure(record: Record, title: str = "") -> Figure:
+    """Inputs and outputs of a record over time, each on axes of its own; what ``record.plot()`` draws.
+
+    Examples
+    --------
+    >>> figure = record_figure(Record(u=[0.0, 1.0, 1.0], y=[0.0, 0.5, 0.8], output_names=("level",)))
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['u1', 'level']
+    """
+    sides = ((record.u, record.input_names, record.input_units), (record.y, record.output_names, record.output_units))
+    channels = [(side, *one) for side, (s, *named) in enumerate(sides) for one in zip(s.T, *named, strict=True)]
+    figure, axes = _axes(0.8 + 1.2 * len(channels), rows=len(channels), title=title or record.name)
+    for (side, values, name, unit), ax in zip(channels, axes, strict=True):
+        kept = thinned(values[:, None], PRINTED_SAMPLES)
+        # Inputs are held between samples.
+        style: dict[str, Any] = {"color": MODEL} if side else {"color": MEASURED, "drawstyle": "steps-post"}
+        ax.plot(record.time[kept], values[kept], **style)
+        ax.set_ylabel(labelled(name, unit), parse_math=False)
+    axes[-1].set_xlabel("time (s)")
+    return figure
+
+
+@styled
 def compare_figure(
-    record: Record, *models: Any, horizon: int | None = None, washout: int | None = None, title: str = ""
+    record: Any, *models: Any, horizon: int | None = None, washout: int | None = None, title: str = ""
 ) -> Figure:
     """Measured output against that of any number of models, FIT in the legend, as MATLAB's ``compare``.
 
     Parameters
     ----------
     record
-        The data.
+        The data: a record, a pair ``(u, y)``, or a frame with columns of the models' names.
     models
         Anything that simulates and predicts like an `EchoStateNetwork`, called ``model 1``, ``model 2``, ...; or
         mappings of names to models.
@@ -127,6 +150,7 @@ def compare_figure(
         named |= model if isinstance(model, Mapping) else {f"model {len(named) + 1}": model}
     if not named:
         raise InputError("give at least one model to compare with the record")
+    record = given_records(record, next(iter(named.values())))[0]
     first = max(model.washout for model in named.values()) if washout is None else washout
     simulated = {
         name: (m.simulate(record, washout=first) if horizon is None else m.predict(record, horizon, washout=first)).y

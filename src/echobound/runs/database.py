@@ -23,7 +23,7 @@ from echobound.typed import shortened
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite keeps beside a file while it is in use, or after a kill
 LONGEST = 1 << 24  # bytes of one value; ours are far shorter
 STEPS = 100_000  # of SQLite's machine between two looks at the clock
-SECONDS, SECONDS_PER_MIB = 10.0, 1.0  # generous: a ledger is read in a tenth of that
+SECONDS, SECONDS_PER_MIB = 4.0, 1.0  # generous: a ledger is read in a tenth of that
 _OF_SEVERAL = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names a journal of several files
 
 

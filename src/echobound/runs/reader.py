@@ -26,6 +26,7 @@ from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import rows_digest
+from echobound.runs.provenance import require_provenance
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
 
@@ -197,7 +198,9 @@ class RunReader(RowReader):
         self.faults.compare("certificate.json", expected, found)
         if len(self.faults.findings) > before:
             raise Unusable("certificate.json does not follow")
-        return Certificate.from_dict(stated, path=self.path / "certificate.json")
+        certificate = Certificate.from_dict(stated, path=self.path / "certificate.json")
+        require_provenance(certificate.provenance, self.path / "certificate.json")
+        return certificate
 
     def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Raise an error that names the file which is not the one that was certified.

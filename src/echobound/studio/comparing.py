@@ -30,6 +30,7 @@ class Compared:
     first: int
     curves: Mapping[str, Signal]
     scores: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 class Comparison:
@@ -93,7 +94,9 @@ class Comparison:
             named = {f"{name} {which}": _model(folders[name], which) for name, which in models}
             skipped = max(model.washout for model in named.values())
             curves = {name: model.simulate(record, washout=skipped).y for name, model in named.items()}
-            self._kept[known] = Compared(record, skipped, curves, compare(record, named, washout=skipped))
+            self._kept[known] = Compared(
+                record, skipped, curves, compare(record, named, washout=skipped), _used(record, folders)
+            )
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return self._kept[known]
@@ -125,7 +128,24 @@ class Comparison:
             inputs.append({"name": name, "unit": record.input_units[channel], "x": x, "y": values})
         scores = {name: dict(one) for name, one in found.scores.items()}
         span = [0.0, float(record.time[-1])]
-        return {"outputs": outputs, "inputs": inputs, "scores": scores, "record": record.name, "span": span}
+        return {
+            "outputs": outputs,
+            "inputs": inputs,
+            "scores": scores,
+            "record": record.name,
+            "span": span,
+            "notes": found.notes,
+        }
+
+
+def _used(record: Record, folders: Mapping[str, RunFolder]) -> tuple[str, ...]:
+    """What a record was to each run: a score on data that a model was trained on or chosen by is no test."""
+    said, digest = [], record.digest
+    for name, folder in folders.items():
+        for role, what in (("training", "was trained on"), ("validation", "was chosen by")):
+            if any(one.digest == digest for one in getattr(folder.experiments, role)):
+                said.append(f"the model of {name} {what} this record: its score here says little about new data")
+    return tuple(said)
 
 
 def _model(folder: RunFolder, which: str) -> Any:

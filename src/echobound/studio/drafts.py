@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from echobound.campaign import Computing
@@ -204,8 +203,3 @@ def _number(content: Mapping[str, Any], name: str) -> float | None:
         return float(found)
     except (TypeError, ValueError):
         raise InputError(f"{name.replace('_', ' ')} must be a number, got {found!r:.40}") from None
-
-
-def stem(name: str) -> str:
-    """What a run over a file is called if nobody says otherwise."""
-    return Path(name).stem

@@ -244,6 +244,10 @@ class Jobs:
         for kind in ("out", "log", "run"):
             self._path(key, kind).unlink(missing_ok=True)
 
+    def open_runs(self) -> set[str]:
+        """Names of runs that are waited for, running or may be resumed."""
+        return {job.order.run for job in self.all() if job.state not in ("done", "failed")}
+
     def of_run(self, run: str) -> list[Job]:
         """The jobs of a run, the oldest first."""
         return [self.job(order) for order in self.orders() if order.run == run]

@@ -5,6 +5,7 @@ What a list shows is read as it stands in the files; opening a run derives every
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ class Overview:
                 job = several[-1]
                 state = job.state if job.state in ("queued", "running", "failed") else "unfinished"
                 found.append({"name": name, "state": state, "made": job.order.made, "sentence": job.sentence})
+                found[-1]["files"] = _files(several)
         return sorted(found, key=lambda one: -float(one["made"]))
 
     def _facts(self, name: str, path: Path, jobs: list[Job]) -> dict[str, Any]:
@@ -58,15 +60,23 @@ class Overview:
         known = self._known.get(name)
         if known is None or known[0] != stamps:
             known = self._known[name] = (stamps, stated_facts(path))
-        return {"name": name, "state": state_of(path, jobs), **known[1]}
+        return {"name": name, "state": state_of(path, jobs), "files": _files(jobs), **known[1]}
 
     def same_data(self, name: str) -> list[dict[str, Any]]:
-        """The runs whose data share a record with those of a run, the oldest first: each was a look at them."""
-        all_runs = self.runs()
-        mine = next((one for one in all_runs if one["name"] == name), None)
-        if mine is None or not mine.get("data"):
-            return []
-        return sorted((one for one in all_runs if one.get("data") == mine["data"]), key=lambda one: float(one["made"]))
+        """The runs on the same data as a run, itself included, the oldest first: each was a look at them."""
+        mine = next((one for one in self.runs() if one["name"] == name), None)
+        return [] if mine is None else self.looks(mine.get("data", ""), mine.get("files", ()))
+
+    def looks(self, data: str, files: Iterable[str]) -> list[dict[str, Any]]:
+        """The runs on data of this digest, or on one of these files however it was cut, the oldest first."""
+        wanted = set(files)
+        found = (one for one in self.runs() if (data and one.get("data") == data) or wanted & set(one.get("files", ())))
+        return sorted(found, key=lambda one: float(one["made"]))
+
+
+def _files(jobs: list[Job]) -> list[str]:
+    """The data files that a run was ordered with; not known of one that was started elsewhere."""
+    return [str(name) for job in jobs for name in job.order.about.get("files", ())]
 
 
 def stamp(path: Path) -> tuple[int, int] | None:

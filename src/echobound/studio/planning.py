@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from echobound.errors import EchoboundError, InputError
 from echobound.plan.numbers import settle_networks, settle_stop
 from echobound.studio.actions import AFTERWARDS
-from echobound.studio.drafts import Draft, stem
+from echobound.studio.drafts import Draft
 from echobound.studio.form import form
 from echobound.studio.handlers import Guarded
 from echobound.studio.jobs import typed
@@ -31,8 +30,7 @@ class Numbers(Guarded):
         """Numbers follow at once; what needs the data is in `settled` or, if it cannot be, in `error`."""
         draft = Draft.from_json(self.content())
         if not draft.run:
-            first = draft.files["training"][:1]
-            draft = replace(draft, run=self.studio.space.free_run(stem(first[0]) if first else "run"))
+            draft = self.studio.named(draft)
         answer: dict[str, Any] = {"run": draft.run, "error": None, "settled": None}
         try:
             answer |= _numbers(draft)
@@ -51,7 +49,8 @@ class Numbers(Guarded):
         plan, scheme = draft.settle(records)
         samples = {role: sum(map(len, several)) for role, several in records.items()}
         data = scheme.data
-        before = [one for one in self.studio.overview.runs() if one.get("data") == data]
+        files = [name for several in draft.files.values() for name in several]
+        before = self.studio.overview.looks(data, files)
         return {
             "chosen": list(scheme.chosen),
             "samples": samples,
@@ -109,12 +108,12 @@ class Runs(Guarded):
     def _order(self, draft: Draft) -> tuple[str, str]:
         space = self.studio.space
         if not draft.run:
-            first = draft.files["training"][:1]
-            draft = replace(draft, run=space.free_run(stem(first[0]) if first else "run"))
+            draft = self.studio.named(draft)
         path = space.new_run(draft.run)
-        if path.exists() or any(order.run == draft.run for order in self.studio.jobs.orders()):
+        if path.exists() or draft.run in self.studio.jobs.open_runs():
             raise InputError(f"{draft.run} exists already: choose another name for the run")
         draft.settle(draft.records(space))
         arguments = [*draft.arguments(), "--json"]
-        self.studio.jobs.add("identify", draft.run, arguments, draft.python())
+        files = sorted({name for several in draft.files.values() for name in several})
+        self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files)
         return draft.run, draft.python()

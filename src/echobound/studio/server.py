@@ -9,6 +9,7 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from tornado.web import Application, StaticFileHandler
 
 from echobound.errors import EchoboundError, InputError
 from echobound.studio.comparing import Comparison
+from echobound.studio.drafts import Draft
 from echobound.studio.events import EventsHandler, Feed
 from echobound.studio.handlers import Guarded
 from echobound.studio.jobs import Jobs
@@ -62,6 +64,11 @@ class Studio:
         """Refuse a name that is neither a run folder nor that of a run in the queue."""
         if run not in self.space.runs() and all(order.run != run for order in self.jobs.orders()):
             raise InputError(f"there is no run {shown(run)} in the folder: it may have been moved or removed")
+
+    def named(self, draft: Draft) -> Draft:
+        """The draft with a name for its run, after its first file, that no run has and none in the queue."""
+        first = draft.files["training"][:1]
+        return replace(draft, run=self.space.free_run(Path(first[0]).stem if first else "run", self.jobs.open_runs()))
 
     async def work(self) -> None:
         """Start what waits, one after the other, as long as the server lives."""

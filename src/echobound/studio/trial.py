@@ -22,10 +22,11 @@ from echobound.studio.workspace import Workspace
 
 SECONDS = 4.0  # spent on draws, beyond the first of each family
 DRAWS = 12
+REST = 8.0  # seconds of what is not drawing: start, reading, linear model, diagnostics, page
 
 
 def trial(draft: Draft, space: Workspace) -> dict[str, Any]:
-    """Seconds that the draws of a plan will take on this machine, by a few of them."""
+    """Seconds that one draw takes on one core, by a few of them, and what else a run takes."""
     settled, scheme = draft.settle(draft.records(space))
     families = candidates_of(settled, scheme.experiments, str(draft.computing.get("kernel", "cpu")))
     workers, total, drawn = worker_count(draft.computing.get("workers")), 0.0, 0
@@ -38,8 +39,7 @@ def trial(draft: Draft, space: Workspace) -> dict[str, Any]:
                 family.score([1 + count])
                 spent, count = spent + time.perf_counter() - start, count + 1
             total, drawn = total + spent / count * settled.networks, drawn + count
-    # What does not run in parallel: reading, the last batch, the models and the page.
-    return {"seconds": total / workers + 4.0, "draws": drawn, "workers": workers}
+    return {"each": total / max(1, settled.networks * len(families)), "draws": drawn, "workers": workers, "rest": REST}
 
 
 def main() -> None:

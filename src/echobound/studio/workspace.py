@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,11 +120,11 @@ class Workspace:
                 break
         raise InputError(f"{shown(name)} is not a place for a run: choose another name")
 
-    def free_run(self, wanted: str) -> str:
-        """The first of NAME, NAME-2, NAME-3, ... under runs/ that does not exist yet."""
+    def free_run(self, wanted: str, taken: Collection[str] = ()) -> str:
+        """The first of NAME, NAME-2, NAME-3, ... under runs/ that is neither there yet nor taken."""
         stem = "".join(c if c.isalnum() or c in "._-" else "-" for c in wanted).strip(".-")[:60] or "run"
         name, number = f"runs/{stem}", 1
-        while (self.path / name).exists():
+        while name in taken or (self.path / name).exists():
             number += 1
             name = f"runs/{stem}-{number}"
         return name

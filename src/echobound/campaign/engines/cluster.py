@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +28,13 @@ class Dask(Engine):
     """Score batches on a Dask cluster.
 
     The data go to the workers once. The batches of a lost worker run again elsewhere, and workers may join at any time.
-    The Dask protocol runs code: outside a trusted network use TLS.
+    The Dask protocol runs code: whoever can connect to a scheduler, also another user of the same machine, can do on
+    all its workers what you can. So use TLS, unless you trust everybody who can reach it.
 
-    The scheduler is given by its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with certificates from Dask's
-    configuration), or as a `distributed.Client`. None starts a cluster on this machine, which nobody else can reach,
-    with so many workers or one for each core. It and its first worker have `timeout` seconds to answer.
+    The scheduler is given by its address, such as ``"tls://10.0.0.1:8786"`` (with certificates from Dask's
+    configuration) or ``"tcp://127.0.0.1:8786"``, or as a `distributed.Client`. None starts a cluster within this
+    process, which has no port that anybody could connect to, with a thread for each worker: so many, or one for each
+    core. A scheduler and its first worker have `timeout` seconds to answer.
     """
 
     name = "dask"
@@ -63,14 +63,7 @@ class Dask(Engine):
         for name in ("distributed.client", "distributed.core", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said in one sentence, here
         if scheduler is None:
-            with _ignoring_interrupts():
-                self._cluster = distributed.LocalCluster(
-                    n_workers=self._count,
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                    silence_logs=logging.CRITICAL,
-                )
+            self._cluster = _own_cluster(distributed, self._count)
         try:
             return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -205,14 +198,25 @@ class Dask(Engine):
                 self._cluster.close()
 
 
-@contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Processes started inside do not see Ctrl-C: it is for the one that started them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _own_cluster(distributed: Any, workers: int) -> Any:
+    """A cluster within this process: a port, even on 127.0.0.1, would take code from every user of this machine."""
+    import dask
+
+    pages: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with dask.config.set(pages):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=False,
+            protocol="inproc",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+
+    async def without_ports() -> None:  # dashboards cannot be had without; these have no pages, and now no port
+        for one in (cluster.scheduler, *cluster.workers.values()):
+            one.http_server.stop()
+
+    cluster.sync(without_ports)
+    return cluster

@@ -57,7 +57,7 @@ def _double(typingctx: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def _pointer(typingctx: Any, address: Any) -> Any:
+def pointer(typingctx: Any, address: Any) -> Any:
     """An address as a pointer."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -69,7 +69,7 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 @njit(**OPTIONS, inline="always")
 def bare(array):
     """The same array without a reference count; it lives as long as the caller's."""
-    return carray(_pointer(array.ctypes.data), array.shape, array.dtype)
+    return carray(pointer(array.ctypes.data), array.shape, array.dtype)
 
 
 @njit(**OPTIONS, inline="always")

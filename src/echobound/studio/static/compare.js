@@ -102,7 +102,7 @@ function table(found) {
   const rows = Object.entries(found.scores).map(([name, one]) => el("tr", {}, el("th", {scope: "row", text: name}), el("td", {class: "n", text: `${number(one.fit)} %`}),
     found.outputs.map((output) => { const each = one.per_output[output.name]; return el("td", {class: "n", text: each ? `${several ? `${number(each.fit)} %, ` : ""}${number(each.rmse)} ${output.unit}` : ""}); }),
     el("td", {text: one.notes.map(sentence).join(" ")})));
-  fill($("table"), el("table", {}, el("caption", {class: "unseen", text: "Scores on the same samples"}), el("thead", {}, el("tr", {}, [["Model", ""], ["FIT", "n"], ...found.outputs.map((output) => [several ? `${output.name}: FIT, RMSE` : "RMSE", "n"]), ["", ""]].map(([text, kind]) => el(text ? "th" : "td", {scope: text ? "col" : null, class: kind || null, text})))), el("tbody", {}, rows)));
+  fill($("table"), el("table", {}, el("caption", {class: "unseen", text: "Scores on the same samples"}), el("thead", {}, el("tr", {}, [["Model", ""], ["FIT", "n"], ...found.outputs.map((output) => [several ? `${output.name}: FIT, RMSE` : "RMSE", "n"]), ["", ""]].map(([text, kind]) => el(text ? "th" : "td", {scope: text ? "col" : null, class: kind || null, text})))), el("tbody", {}, rows)), found.notes.length ? el("ul", {class: "quiet"}, found.notes.map((note) => el("li", {text: sentence(note)}))) : null);
 }
 
 // All plots share one range; what is in sight is asked for again with every detail.

@@ -154,16 +154,16 @@ function before(settled) {
 async function estimate(content, settled, mine) {
   const {epsilon, beta, networks, bound, seed, discarded, joint, stop, target, committee, ...rest} = content.plan;
   const key = JSON.stringify([content.files, content.inputs, content.outputs, content.cut, content.resample, rest, content.computing, settled.blocks]);
-  const words = () => { $("time").textContent = state.trial ? `about ${duration((state.trial.each * settled.networks * settled.families.length) / state.trial.workers + 4)}, by ${state.trial.draws} trial draws that nobody looks at` : ""; };
+  const words = () => { $("time").textContent = state.trial ? `about ${duration((state.trial.each * settled.networks * settled.families.length) / state.trial.workers + state.trial.rest)}, by ${state.trial.draws} trial draws that nobody looks at` : ""; };
   if (key === state.timed) return words();
   $("time").textContent = "timing a few draws …";
   let found;
   try { found = await post("/api/estimate", content); } catch { found = {}; }
   if (mine !== state.asked) return;
   if (found.busy) { setTimeout(() => mine === state.asked && work(), 1500); return; }
-  if (!found.seconds) { $("time").textContent = ""; return; }
+  if (!found.each) { $("time").textContent = ""; return; }
   state.timed = key;
-  state.trial = {each: ((found.seconds - 4) * found.workers) / (settled.networks * settled.families.length), workers: found.workers, draws: found.draws};
+  state.trial = found;
   words();
 }
 

@@ -41,6 +41,7 @@ export function chart({height, x, y, title, unit = "", xlabel = "", tools = true
     axis.axis_label_text_font_size = "12px";
     axis.axis_label_text_font_style = "normal";
     axis.major_label_text_font_size = "11px";
+    axis.ticker.desired_num_ticks = axis === below ? 8 : height < 130 ? 3 : 6;
     axis.minor_tick_line_color = axis.major_tick_line_color = null;
     coloured(axis, {axis_label_text_color: "soft", major_label_text_color: "soft", axis_line_color: "line"});
   }

@@ -89,6 +89,7 @@ function diagnostics(list) {
 
 async function result() {
   $("result").hidden = $("actions").hidden = false;
+  if ($("live").nextElementSibling === $("result")) $("live").before($("result"));  // what came out comes first
   if (!state.result) fill($("verdict"), el("p", {class: "quiet", text: "Deriving every number again …"}));
   let found;
   try {
