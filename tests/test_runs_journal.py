@@ -46,7 +46,7 @@ def test_searches_on_the_same_data_are_counted(records, tmp_path):
     assert RunFolder(tmp_path / "d").certificate.provenance["search"] == said
     assert identify(*records, **SMALL, seed=1, run=tmp_path / "c").certificate.provenance["search"]["number"] == 2
     assert identify(*records, **SMALL, seed=9).certificate.provenance.get("search") is None, "nothing without a folder"
-    assert "search number 3 on these data" in echobound("show", "d", "--details", cwd=tmp_path).stdout
+    assert "search number 3 on these data" in echobound("show", "d", cwd=tmp_path).stdout
 
 
 def test_other_parents_do_not_interfere(records, tmp_path):
