@@ -134,6 +134,8 @@ def test_with_no_blocks_the_last_quarter_is_held_out(ph_records):
 
 def test_test_data_are_scored_at_the_end(ph_records):
     training, validation = ph_records
+    with pytest.raises(DataError, match="50 samples in common"):  # the washout of test data was trained on, too
+        identify(training.part(0, 500), validation, test=training.part(450, 700), **SMALL)
     result = identify(training.part(0, 500), validation, test=training.part(500, 700), **SMALL)
     simulated = result.model.simulate(training.part(500, 700))
     assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[560:700], simulated.y), rel=1e-9)

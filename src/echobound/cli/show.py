@@ -131,6 +131,8 @@ def _short(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is worth a line without being asked for."""
     certificate, run = content["certificate"], Path(content["run"])
     yield "certificate", certificate["statement"]
+    if search := certificate.get("provenance", {}).get("search"):
+        yield "searches", search["words"]
     yield from _linear_facts(content["linear"])
     if content.get("delivered"):
         yield "delivered", f"{SAID[content['delivered']]}{_about(content)}"
