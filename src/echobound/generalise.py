@@ -87,6 +87,5 @@ def generalise(
         second = record_once(folder, replace(second, late=late), given)
     finally:
         release()
-    folder.record_assessment()
     write_page(folder)
     return second
