@@ -4,13 +4,35 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench accuracy validity reproduce docs clean
+.PHONY: demo test lowest check attack bench accuracy validity reproduce docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/echobound demo
 
 test: $(VENV)/.ready-dev
 	$(BIN)/pytest -n 2
+
+# What we declare is what we test: the core tests and the demo of an installed wheel, with the lowest versions. The tests
+# above have the newest ones.
+LOWEST := .venv-lowest
+CORE := test_files test_typed test_runs_folder test_runs_database test_identify test_kernels_cpu test_network_model \
+	test_scenario_bounds test_data_formats test_estimators
+
+lowest: $(LOWEST)/.ready
+	$(LOWEST)/bin/python -m pytest $(CORE:%=tests/%.py)
+	cd $(LOWEST) && bin/echobound demo --run $$(mktemp -d)/demo --quiet
+
+$(LOWEST)/.ready: pyproject.toml $(shell find src -name '*.py')
+	test -e $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	rm -rf $(LOWEST)/wheel
+	$(LOWEST)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(LOWEST)/wheel .
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(LOWEST)/wheel/*.whl
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check $(LOWEST)/wheel/*.whl $$($(PYTHON) tests/lowest.py)
+	touch $@
+
+SIZE := full
+attack: $(VENV)/.ready-dev
+	nice $(BIN)/python benchmarks/attack.py --size $(SIZE)
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -54,4 +76,4 @@ $(VENV)/.ready-docs: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/.ready
 
 clean:
-	rm -rf $(VENV) runs build dist site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(LOWEST) runs build dist site .mypy_cache .ruff_cache .pytest_cache

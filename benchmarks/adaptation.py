@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from echobound import identify
 from echobound.data import Record
-from echobound.kernels import compiled_dynamics, get_kernel, hold_out
+from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import EchoStateNetwork, ReservoirLaw, respond
 from echobound.network.adaptation import Adaptation
@@ -55,7 +55,7 @@ def drifting(seed: int, period: int) -> tuple[Record, np.ndarray]:
 def score(model: EchoStateNetwork, record: Record) -> float:
     """FIT of the free run on the last samples."""
     last = record.part(KNOWN - WASHOUT, SAMPLES)
-    [(measured, simulated)] = respond(model, [last], dynamics=compiled_dynamics())
+    [(measured, simulated)] = respond(model, [last])
     return float(fit(measured, simulated))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from accuracy import HERE, SETS
 
 from echobound.candidates import Networks
-from echobound.kernels import Problem, compiled_dynamics, get_kernel
+from echobound.kernels import Problem, get_kernel
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.problem import block_folds
 from echobound.network import Shape, mixed
@@ -63,7 +63,7 @@ def fill(name: str, data: Path, pool: Path) -> None:
         with one_blas_thread():
             for index in range(count):
                 made = networks.make(index)
-                runs = [made.model.simulate(one, washout=washout, dynamics=compiled_dynamics()).y for one in rest]
+                runs = [made.model.simulate(one, washout=washout).y for one in rest]
                 found.append(made.scores)
                 outputs.append(np.concatenate(runs))
         np.savez_compressed(path, scores=np.array(found), outputs=np.array(outputs), measured=measured)

@@ -12,13 +12,12 @@ import time
 import numpy as np
 
 from echobound import identify
-from echobound.kernels import compiled_dynamics
 from echobound.plants import WienerHammersteinPlant, wiener_hammerstein_experiment
 
 
 def relative_error(model, record, plant):
     """RMS error against the output without noise, in units of the noise's RMS; and that of the best constant."""
-    run, clean = model.simulate(record, dynamics=compiled_dynamics()), plant.response(record.u)
+    run, clean = model.simulate(record), plant.response(record.u)
     noise = np.sqrt(np.mean((record.y[:, 0] - clean) ** 2))
     return float(np.sqrt(np.mean((run.y[:, 0] - clean[run.first :]) ** 2)) / noise), float(clean.std() / noise)
 

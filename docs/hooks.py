@@ -31,6 +31,11 @@ PYTHON = {
         "echobound.estimators",
         "The scikit-learn interface, and a certified search over any estimator with a random state.",
     ),
+    "control": (
+        "Control",
+        "echobound.control",
+        "From model to controller: observer, model predictive control, closed loops and scenario constraints.",
+    ),
     "plants": ("Plants", "echobound.plants", "Simulated plants and the signals that excite them."),
     "scores": ("Scores", "echobound.scores", "Pure functions of (measured, simulated), and their registry."),
     "errors": (
@@ -56,10 +61,11 @@ def python_pages() -> dict[str, str]:
     pages: dict[str, str] = {}
     home: dict[str, str] = {}
     for page, (title, module, intro) in PYTHON.items():
-        names = vars(importlib.import_module(module))
+        whole = importlib.import_module(module)
+        names = getattr(whole, "_HOMES", vars(whole))  # those of the package itself are imported on first use
         parts, elsewhere = [f"# {title}", intro], []
-        for name, thing in names.items():
-            if name not in names["__all__"] or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        for name, thing in ((name, getattr(whole, name)) for name in names if name in whole.__all__):
+            if not (inspect.isclass(thing) or inspect.isfunction(thing)):
                 continue
             path = f"{thing.__module__}.{thing.__qualname__}"
             if home.setdefault(path, page) == page:

@@ -493,7 +493,7 @@ def test_damage_of_one_part_does_not_hide_that_of_another(run):
 
 GENERALISATION = [
     *("schema_version", "settled", "late", "earlier", "horizon", "episodes", "outputs", "scales", "digests", "seen"),
-    *("optimism", "statements", "together", "words", "not_stated", "digest"),
+    *("optimism", "statements", "together", "words", "not_stated", "digest", "samples"),
 ]  # fmt: skip
 
 
@@ -609,7 +609,7 @@ def episode_left_out(run):
             who: replace(seen, rmse=seen.rmse[1:], peaks=seen.peaks[1:], scores=seen.scores[1:])
             for who, seen in made.seen.items()
         }
-        return replace(made, seen=parts)
+        return replace(made, seen=parts, samples=made.samples[: next(iter(parts.values())).episodes])
 
     rederive(run, change)
 
@@ -675,7 +675,11 @@ def test_a_forged_error_is_named_with_what_it_is(second):
 def test_test_data_given_later(later, records):
     test = ph_experiment(samples=(300, 250, *[120] * 4))[2:]
     assert not found(later, sample=0, data=[*records, *test])
-    assert "data.npz, test record 4" in found(later, sample=0, data=[*records, *test[:3]])
+    asked = audit(later, sample=0, seed=1, data=[*records, *test[:3]])
+    assert asked.passed, "a file that was not given is asked for, not a fault"
+    assert any("test record 4" in note and "with --data as well" in note for note in asked.notes)
+    off = replace(test[3], y=np.concatenate([test[3].y[:-1], test[3].y[-1:] + 1]))
+    assert "data.npz, test record 4" in found(later, sample=0, data=[*records, *test[:3], off])
     path = later / "test.npz"
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -700,7 +704,8 @@ def test_test_data_that_something_was_chosen_by_are_found(second, role):
     forged = generalisation_of(models, folder.experiments.training, test, made.settled, **about)
     folder.record_generalisation(replace(forged, earlier=len(folder.experiments.test)), test)
     assert RunFolder(second).generalisation == replace(forged, earlier=4), "it follows from what was seen"
-    [finding] = audit(second, sample=0).findings
+    # They also share data with each other, which is a finding of its own.
+    [finding, _] = audit(second, sample=0).findings
     assert finding.part == "test data"
     assert f"monday is among the {role} data" in finding.found
 

@@ -1,10 +1,13 @@
+import time
+
 import numpy as np
 import pytest
 from campaigns import campaign, same
 
-from echobound.campaign import Computing, evaluate_draws
+from echobound.campaign import Computing, dispatch, evaluate_draws, get_engine, run_campaign
+from echobound.campaign.engines import base, cluster, threads
 from echobound.candidates import Networks
-from echobound.errors import InputError
+from echobound.errors import InputError, RunError
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import broad
 from echobound.runs.ledger import Ledger
@@ -130,3 +133,49 @@ def test_draws_without_a_ledger(problem):
     assert rows["index"].tolist() == sorted(indices)
     assert same(rows, expected[sorted(indices)])
     assert (seen[-1].done, seen[-1].planned, seen[-1].best) == (5, 5, rows["scores"][:, 0].max())
+
+
+def test_what_is_prepared_is_told_and_not_counted_as_drawing(problem, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("echobound.runs.ledger.time.time", lambda: now[0])
+
+    class Slow(Networks):
+        def prepare(self, tell):
+            now[0] += 500.0
+            tell("compiling")
+
+    seen = []
+    with Ledger(None, "clock", ["fit", "rmse"]) as ledger, get_engine("threads", 1) as engine:
+        rows = run_campaign(Slow(get_kernel("reference"), problem), range(4), ledger, engine, on_progress=seen.append)
+        assert len(rows) == 4
+        assert [one.doing for one in seen[:3]] == ["", "compiling", ""]
+        assert ledger.progress().seconds < 100, "the clock starts when draws do"
+        told = []
+        evaluate_draws(Slow(get_kernel("reference"), problem), [2, 3], engine, on_progress=told.append)
+    assert [one.doing for one in told] == ["compiling", *[""] * (len(told) - 1)]
+    assert told[0].done == 0
+
+
+def test_a_campaign_that_waits_for_long_says_so(problem, monkeypatch):
+    """A worker that was paused holds its batches without a word."""
+    monkeypatch.setattr(dispatch, "STALLED", 0.3)
+    monkeypatch.setattr(dispatch, "GLANCE", 0.05)
+    real = base.evaluate
+    monkeypatch.setattr(threads, "evaluate", lambda *given: (time.sleep(1.0), real(*given))[1])
+    with pytest.warns(UserWarning, match="no batch was finished for .* Ctrl-C ends, and the same command resumes"):
+        table(problem, 2, workers=1, batch=1)
+
+
+def test_a_scheduler_that_never_answers_is_lost(monkeypatch):
+    pytest.importorskip("distributed")
+    with get_engine("dask", workers=1) as engine:
+
+        def silent(**_):
+            raise TimeoutError
+
+        monkeypatch.setattr(engine._client, "nthreads", silent)
+        monkeypatch.setattr(cluster, "REFRESH", -1.0)
+        assert engine.workers == 1  # it may be busy
+        engine._heard -= cluster.SILENT
+        with pytest.raises(RunError, match=r"has not answered for 1.. s: finished rows are safe"):
+            engine.check()

@@ -264,3 +264,17 @@ def test_a_script_without_a_main_guard_is_not_needed_for_threads(tmp_path):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "20\n"
+
+
+def test_our_own_dask_cluster_has_no_port():
+    """On 127.0.0.1 too, every user of the machine could connect to one, and run code as us."""
+    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("distributed")
+    here = psutil.Process()
+    before = {one.laddr for one in here.net_connections() if one.status == "LISTEN"}
+    with get_engine("dask", workers=2) as engine:
+        assert engine.workers == 2
+        assert engine.address.startswith("inproc://")
+        everybody = [here, *here.children(recursive=True)]
+        after = {one.laddr for process in everybody for one in process.net_connections() if one.status == "LISTEN"}
+    assert after <= before

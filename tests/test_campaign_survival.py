@@ -258,10 +258,10 @@ def test_killed_while_the_ledger_was_made(ph_records, tmp_path, monkeypatch):
     code = (
         "import os, sys; from pathlib import Path; import echobound.runs.ledger as module\n"
         "module.TABLES['origins'] = 'AS SELECT stop()'\n"
-        "connect = module._connect\n"
+        "connect = module.connect\n"
         "def stopping(path, write):\n"
         "    db = connect(path, write=write); db.create_function('stop', 0, lambda: os._exit(9)); return db\n"
-        "module._connect = stopping\n"
+        "module.connect = stopping\n"
         "module.Ledger(Path(sys.argv[1]), 'p', ['fit'])"
     )
     assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 9

@@ -9,6 +9,7 @@ import sys
 import pytest
 from test_cli import echobound, refused
 
+from echobound.diagnostics.telling import vacuous
 from echobound.runs.folder import RunFolder
 
 SMALL = ["--law", "paper", "--order", "6", "--networks", "20", "--beta", "1e-2", "--washout", "40", "--committee", "3"]
@@ -35,7 +36,7 @@ def test_files_are_episodes_and_show_says_what_was_certified(desk):
     assert f"on test data: {second.optimism.words}\n" in printed
     for who, named in (("model", "picked network"), ("committee", "committee")):
         for statement in second.statements[who]:
-            assert f"new data, {named}: {statement.claim}\n" in printed
+            assert (f"new data, {named}: {statement.claim}\n" in printed) != vacuous(statement)
     for sentence in second.not_stated:
         assert f"not stated: {sentence}\n" in printed
     assert "page: bare/report.html" in printed
@@ -104,5 +105,5 @@ def test_identify_settles_the_criterion_before_the_test_data_are_opened(desk):
     assert content["committee"]["episodes"] == second["statements"]["committee"][0]
     blocks = ["--blocks", "4", "--gap", "50", "--mixing", "0.001", "--time", "time"]
     done = echobound("generalise", "own", "long.csv", *blocks, cwd=desk)
-    assert "is stationary and that its mixing coefficient over the gaps is at most 0.001" in done.stdout
+    assert "is stationary, and that its mixing coefficient over the gaps is at most 0.001" in done.stdout
     assert "2 other test records of this run were opened before" in done.stdout

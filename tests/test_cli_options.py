@@ -119,12 +119,14 @@ def test_every_command_that_computes_says_how(command):
     assert "--device" in options
 
 
-@pytest.mark.parametrize("command", ["identify", "simulate", "audit", "generalise", "renew", "adapt"])
+@pytest.mark.parametrize(
+    "command", ["identify", "simulate", "audit", "generalise", "renew", "adapt", "compare", "predict"]
+)
 def test_every_command_that_reads_files_reads_them_alike(command):
     options = options_of(command)
     for one in fields(Reading):
         assert "--" + one.name.replace("_", "-") in options
-    assert options["--inputs"].required is options["--outputs"].required is (command == "identify")
+    assert options["--inputs"].required is options["--outputs"].required is False, "without them a file is shown"
 
 
 def test_the_commands_of_the_table_are_those_of_the_overview():
@@ -135,6 +137,6 @@ def test_the_commands_of_the_table_are_those_of_the_overview():
 
 def test_the_help_is_grouped():
     page = CliRunner().invoke(app, ["identify", "--help"], env={"COLUMNS": "80"}).stdout
-    places = [page.index(title) for title in ("Reading files", "What is drawn and certified", "Computing")]
+    places = [page.index(title) for title in ("Data", "What is drawn", "What is scored and certified", "Computing")]
     assert places == sorted(places)
     assert max(map(len, page.splitlines())) <= 80

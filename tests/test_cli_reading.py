@@ -71,7 +71,7 @@ def test_gaps_and_holes(desk):
     simulated = echobound("simulate", "run", "hole.csv", "--missing", "split", "--output", "s.csv", cwd=desk)
     assert simulated.stdout.startswith("hole.csv (rows 2 to 201): 180 samples from sample 21 on")
     table = pandas.read_csv(desk / "s.csv")
-    assert list(table.columns) == ["experiment", "sample", "pH"]
+    assert list(table.columns) == ["experiment", "sample", "time", "q3", "pH (measured)", "pH (simulated)"]
     assert len(table) == 180 + 179
 
 
@@ -91,7 +91,7 @@ def test_a_constant_input_is_warned_of_on_the_terminal(desk):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.csv", "--missing", "drop"], "missing must be one of error, split, got 'drop'"),
+        (["a.csv", "--missing", "drop"], "missing must be one of error, split, interpolate:3, got 'drop'"),
         (["a.csv", "--decimate", "0"], "decimate must be a whole number"),
         (["a.csv", "--resample", "20"], "its own sampling time is unknown"),
         (["a.csv", "--sheet", "one"], "a.csv has no sheets"),

@@ -64,9 +64,17 @@ def test_the_histogram_is_plain_where_the_terminal_is(desk, monkeypatch):
 
 def test_piped_it_is_plain_lines(desk):
     done = echobound("show", "ph", cwd=desk)
-    certificate = RunFolder(desk / "ph").certificate
-    assert done.stdout.startswith(f"Certificate: {certificate.statement}\n{certificate.worst.statement}\nnetworks: ")
+    folder = RunFolder(desk / "ph")
+    certificate, found = folder.certificate, folder.assessment
+    first, word, *rest = done.stdout.splitlines()
+    assert (first, word) == (found.summary, f"Verdict: {found.verdict.words}")
+    assert rest[: len(found.verdict.reasons)] == [f"because: {one}" for one in found.verdict.reasons]
+    assert f"certificate: {certificate.statement}" in rest
     assert not set(done.stdout) & set("│█▄─\x1b")
+    details = echobound("show", "ph", "--details", cwd=desk).stdout
+    assert details.startswith(f"{first}\n{word}\n")
+    assert f"\nCertificate: {certificate.statement}\n{certificate.worst.statement}\nnetworks: " in details
+    assert all(one.words in details for one in found.findings)
 
 
 @pytest.mark.parametrize("scores", [[5.0], [5.0, 5.0, 5.0], [*[5.0] * 60, -np.inf, -1e30]])
@@ -106,7 +114,7 @@ def test_what_is_delivered_where_it_stays_and_what_is_held(desk, ph_records):
     assert found["network"]["bound"] == result.network.bound.tolist()
     assert found["held"] == {"validation": {"pH": result.held["committee"]["validation"][0].share}}
     assert sum(found["ended"].values()) == 20
-    text = echobound("show", "clipped", cwd=desk).stdout
+    text = echobound("show", "clipped", "--details", cwd=desk).stdout
     assert "delivered: the committee (the certificate is about the picked network, not about the committee)" in text
     assert f"{found['ended']['diverged']} of them diverged, {found['ended']['held']} held at a limit" in text
     assert "every free run stays within" in text

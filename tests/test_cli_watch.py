@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fixture)
@@ -9,11 +10,11 @@ from test_cli import desk, echobound, in_a_terminal, refused  # noqa: F401 (a fi
 from echobound.campaign import Computing
 from echobound.campaign.dispatch import run_campaign
 from echobound.candidates import Networks
-from echobound.cli.terminal import duration, lines, status_line
+from echobound.cli.terminal import lines
 from echobound.kernels import get_kernel, hold_out
 from echobound.network import paper
 from echobound.runs.ledger import Ledger
-from echobound.runs.progress import Progress
+from echobound.runs.progress import Progress, SteadyRate, duration, status_line
 from echobound.runs.status import status_of
 from echobound.scores import get_score
 
@@ -24,6 +25,7 @@ def test_one_line_says_everything():
     assert status_line(EVENT) == "450/900, 4.5/s, 1:40 left, best 91.235, worst -3.5, 2 diverged"
     begun = Progress(done=0, planned=900, best=None, worst=None, failures=0, seconds=0.0, fresh=0)
     assert status_line(begun) == "0/900, no network yet"
+    assert status_line(replace(begun, doing="compiling")) == "compiling", "before the first network, what is done"
     assert duration(86_400 * 3 + 59.6) == "3 d 0:01:00"
 
 
@@ -82,3 +84,34 @@ def test_a_running_campaign_from_another_terminal(ph_records, tmp_path):
     assert "all drawn" in shown[0]
     assert not status_of(run).running
     assert [path.name for path in run.iterdir()] == ["ledger.sqlite"]
+
+
+def test_ctrl_c_ends_the_look_and_not_the_campaign(monkeypatch, capsys, tmp_path):
+    from echobound.cli import watch as module
+    from echobound.runs.status import CampaignStatus
+
+    event = Progress(done=5, planned=9, best=91.0, worst=3.0, failures=0, seconds=2.0, fresh=5)
+    status = CampaignStatus(event, "search", {"pid": 7, "host": "here"})
+    monkeypatch.setattr(module, "status_of", lambda run: status)
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.time, "sleep", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        module.watch(tmp_path)
+    said = capsys.readouterr().err
+    assert ended.value.code == 130
+    assert "no longer watching" in said
+    assert "the campaign goes on" in said
+    assert "resumes it" not in said
+
+
+def test_compiling_is_no_part_of_the_time_left():
+    steady = SteadyRate()
+    compiled = steady(Progress(done=4, planned=604, best=90.0, worst=3.0, failures=0, seconds=60.0, fresh=4))
+    assert compiled.remaining is None, "not two and a half hours"
+    later = steady(Progress(done=104, planned=604, best=90.0, worst=3.0, failures=0, seconds=70.0, fresh=104))
+    assert later.remaining == pytest.approx(50.0)
+    again = steady(Progress(done=110, planned=604, best=90.0, worst=3.0, failures=0, seconds=3.0, fresh=2))
+    assert again.remaining is None, "another start compiles again"

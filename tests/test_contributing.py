@@ -313,6 +313,27 @@ def test_a_section_of_the_page(data, tmp_path, monkeypatch):
     assert '<a href="#greeting">Hello</a>' in page_of(run)
 
 
+def test_a_target(data, tmp_path, monkeypatch):
+    from echobound.export import TARGETS, Target
+
+    class Table(Target):
+        name, title, suffix = "table", "the equations as text", ".txt"
+
+        def write(self, job, path):
+            path.write_text("\n".join(job.card.lines))
+            return [path]
+
+        def run(self, job, path, u, initial):
+            return job.stepper.run(u, initial)
+
+    monkeypatch.setitem(TARGETS, "table", Table())
+    model = identify(*data, **SMALL).model
+    model.save(tmp_path / "m.npz")
+    arguments = ["export", str(tmp_path / "m.npz"), "--to", "table", "--output", str(tmp_path / "m.txt"), "--check"]
+    assert "largest difference" in CliRunner().invoke(app, arguments).output
+    assert model.digest in (tmp_path / "m.txt").read_text()
+
+
 def test_a_command(monkeypatch):
     import typer
 

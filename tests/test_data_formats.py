@@ -410,7 +410,7 @@ def test_what_is_no_source(tmp_path: Path) -> None:
     assert "a pair (u, y) has none" in refused((U, Y), "valve", "level")
     assert "collect() it first" in refused(polars.from_pandas(FRAME).lazy())
     assert "no rows" in refused(FRAME[:0])
-    assert "missing must be one of error, split, got 'drop'" in refused(FRAME, missing="drop")
+    assert "missing must be one of error, split, interpolate:3, got 'drop'" in refused(FRAME, missing="drop")
 
 
 @pytest.mark.parametrize(("name", "package"), [("p.parquet", "pyarrow"), ("p.xlsx", "openpyxl"), ("p.mat", "h5py")])

@@ -51,6 +51,8 @@ def printed(tmp_path_factory):
     """Every command in every way that changes its keys: a list of objects for each."""
     desk = tmp_path_factory.mktemp("desk")
     growing(desk / "growing.csv", 300)
+    (desk / "wanted.csv").write_text("pH\n" + 5 * "7.1\n")
+    bounded = ["--scenarios", "2", "--output-high", "7.2", "--page", "loop.html", "--output", "loop.csv"]
     growing(desk / "long.csv", 8000)
     small = ["--law", "paper", "--order", "5", "--epsilon", "0.5", "--beta", "0.1", "--washout", "60"]
     columns = ["--inputs", "q3", "--outputs", "pH"]
@@ -93,6 +95,8 @@ def printed(tmp_path_factory):
         ("show", ["one"], 0),
         ("adapt", ["one", "later.csv", "--test", "test.csv", "--output", "adapted.npz"], 0),
         ("adapt", ["one", "later.csv", "--forgetting", "1", "--output", "adapted.npz"], 0),
+        ("export", ["one", "--to", "st", "--check"], 0),
+        ("export", ["adapted.npz", "--to", "matlab"], 0),
         ("show", ["diverged"], 0),
         ("show", ["one", "--rank", "2", "--quantile", "0.5"], 0),
         ("verify", ["diverged", "--fresh", "2"], 0),
@@ -112,6 +116,13 @@ def printed(tmp_path_factory):
         ("identify", ["train.csv", *columns, "--law", "cascade", *small[4:], "--run", "cascades"], 0),
         ("simulate", ["one", "test.csv", "--from-mean", "--output", "simulated.csv"], 0),
         ("simulate", ["one", "test.csv", "val.csv"], 0),
+        ("predict", ["one", "test.csv", "--horizon", "3"], 0),
+        ("compare", ["one", "clipped", "test.csv"], 0),
+        ("compare", ["one", "test.csv", "--horizon", "3"], 0),
+        ("inspect", ["train.csv"], 0),
+        ("inspect", ["growing.csv"], 0),
+        ("control", ["one", "--reference", "wanted.csv", "--horizon", "4"], 0),
+        ("control", ["one", "--reference", "wanted.csv", "--horizon", "4", "--model", "network", *bounded], 0),
         ("audit", ["one", "--data", "train.csv", "--data", "val.csv"], 1),
         ("audit", ["two", "--data", "train.csv,val.csv,test.csv", "--sample", "2", "--seed", "1"], 0),
         ("watch", ["one"], 0),
@@ -153,7 +164,14 @@ def test_the_objects_inside_are_documented_too(printed):
     parts += [part for committee in committees for part in committee["scores"].values()]
     parts += [part for value in printed["adapt"] for part in (value["scores"] or {}).values()]
     require_as_documented(parts, inside["scores"])
+    require_as_documented([value["card"] for value in printed["export"]], inside["card"])
     assert all(set(entry) == {"fit", "rmse"} for part in parts for entry in part["per_output"].values())
+    assessed = [value for value in (*identified, *printed["show"], *printed["renew"]) if value["verdict"]]
+    assert all(list(value)[:2] == ["summary", "verdict"] for value in assessed)
+    require_as_documented([value["verdict"] for value in assessed], inside["verdict"])
+    assert {value["verdict"]["grade"] for value in assessed} <= {"good", "usable", "poor", "unusable"}
+    require_as_documented([value["linear"] for value in assessed if value["linear"]], inside["linear"])
+    require_as_documented([one for value in assessed for one in value["diagnostics"]], inside["diagnostics"])
     require_as_documented([value["given"] for value in printed["plan"]], inside["given"])
     several = [entry for value in printed["plan"] for entry in value.get("several", [])]
     assert [entry["statement"] for entry in several] == ["own best", "joint", "separate", "joint", "separate"]
@@ -185,7 +203,7 @@ def test_the_objects_inside_are_documented_too(printed):
     limits = [one for one in stated if one["kind"] == "error limit"]
     require_as_documented([*episodes, *limits], inside["episodes"])
     assert {one["kind"] for one in stated} == {"error limit", "failure rate", "conformal band"}
-    shared = {"kind", "episodes", "beta", "total_beta", "mixing", "words"}
+    shared = {"kind", "episodes", "beta", "total_beta", "mixing", "samples", "words"}
     for kind, heading in (("failure rate", "rate"), ("conformal band", "band")):
         own = [{k: v for k, v in one.items() if k not in shared} for one in stated if one["kind"] == kind]
         require_as_documented(own, inside[heading])
@@ -195,6 +213,10 @@ def test_the_objects_inside_are_documented_too(printed):
         require_as_documented([value[name] for value in printed["show"] if name in value], inside[name])
     for name in ("findings", "detection"):
         require_as_documented([one for value in printed["audit"] for one in value[name]], inside[name])
+    loops = [loop for value in printed["control"] for loop in value["scores"].values()]
+    require_as_documented(loops, inside["loop"])
+    said = [value["scenarios"] for value in printed["control"] if value["scenarios"]]
+    require_as_documented(said, inside["scenarios"])
     require_as_documented([row for value in printed["reproduce"] for row in value["orders"]], inside["orders"])
     [theirs] = [row["paper"] for value in printed["reproduce"] for row in value["orders"] if row["paper"]]
     assert all(f"`{key}`" in inside["orders"]["paper"][1] for key in theirs)
@@ -217,12 +239,12 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert without == [4, 6], "the one with --committee 0, and the one all networks of which diverge"
     assert printed["show"][-2]["verification"] == printed["verify"][-1]
     assert "verification" not in printed["show"][1]
-    own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "clopper_pearson", "statement"}
+    own = {"name", "fresh", "violations", "ties", "p_value", "epsilon_combined", "epsilon_fresh", "statement"}
     families = printed["verify"][0]
     assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
     with_outputs, _, together, network, clipped, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
-        {"name", "samples", "first", "start", "held", "notes", "scores", "outputs"}
+        {"name", "samples", "first", "start", "extrapolation", "held", "notes", "scores", "outputs"}
     ] * 2
     assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
     assert several["samples"] == sum(one["samples"] for one in several["experiments"])

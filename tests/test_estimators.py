@@ -5,12 +5,13 @@ import sys
 import warnings
 from dataclasses import fields
 from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
@@ -228,3 +229,27 @@ def test_without_its_extra_the_estimators_name_it():
     code = "import sys; sys.modules['sklearn'] = None\nimport echobound\nimport echobound.estimators"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'echobound[sklearn]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("file", "inputs", "outputs"),
+    [
+        ("daisy_dryer/dryer.dat", [0], [1]),
+        ("daisy_cstr/cstr.dat", [1], [2, 3]),
+        ("daisy_exchanger/exchanger.dat", [1], [2]),
+        ("daisy_evaporator/evaporator.dat", [0, 1, 2], [3, 4, 5]),
+        ("daisy_glassfurnace/glassfurnace.dat", [1, 2, 3], [4, 5, 6, 7, 8, 9]),
+    ],
+)
+def test_the_defaults_are_not_worse_than_a_linear_regression_on_lagged_inputs(file, inputs, outputs):
+    path = Path(__file__).parents[1].parent / "shared" / "data" / file
+    if not path.exists():
+        pytest.skip("the shared data are not there")
+    data, lags = np.loadtxt(path), 20
+    u, y = data[:, inputs], data[:, outputs]
+    cut = int(0.6 * len(u))
+    lagged = np.hstack([np.vstack([np.repeat(u[:1], d, axis=0), u[: len(u) - d]]) for d in range(lags + 1)])
+    linear = LinearRegression().fit(lagged[:cut], y[:cut]).predict(lagged[cut:])
+    network = EchoStateRegressor().fit(u[:cut], y[:cut]).predict(u[cut:])
+    errors = [np.linalg.norm((y[cut:] - one)[100:], axis=0).sum() for one in (network.reshape(linear.shape), linear)]
+    assert errors[0] <= errors[1]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from echobound.errors import DamagedFile, RunError
-from echobound.files import digest, jsonable, read_json, read_npz, write_json, write_npz, write_whole
+from echobound.files import digest, jsonable, read_json, read_npz, require_plain, write_json, write_npz, write_whole
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -309,3 +309,52 @@ def test_digest_never_changes() -> None:
 @given(JSON)
 def test_digest_survives_a_file(value: object) -> None:
     assert digest(json.loads(json.dumps(jsonable(value)))) == digest(value)
+
+
+def test_arrays_are_written_as_numpy_before_2_2_would(tmp_path, monkeypatch):
+    """There, a keyword that `savez` does not know is an array of that name."""
+    given = {}
+    monkeypatch.setattr(np, "savez", lambda _, **arrays: given.update(arrays))
+    write_npz(tmp_path / "a.npz", {"kind": "data"}, {"a": np.zeros(2)})
+    assert set(given) == {"header", "a"}
+
+
+def test_the_umask_is_respected(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_json(tmp_path / "a.json", {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path):
+    for name, read in (("a.json", read_json), ("a.npz", lambda path: read_npz(path, "data"))):
+        (tmp_path / name).write_text("{}")
+        (tmp_path / name).chmod(0)
+        with pytest.raises(RunError, match=r"cannot read .*Permission denied") as found:
+            read(tmp_path / name)
+        assert not isinstance(found.value, DamagedFile)
+
+
+def test_unreadable_is_said_by_the_error_of_the_system(tmp_path, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.json").write_text("{}")
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(RunError, match=r"cannot read .*Permission denied.*permissions"):
+        read_json(tmp_path / "a.json")
+
+
+def test_links_and_pipes_are_refused(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name, why in (("link", "not followed"), ("pipe", "not a file")):
+        with pytest.raises(DamagedFile, match=why):
+            require_plain(tmp_path / name)
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "mine").read_text() == "precious"
+    require_plain(tmp_path / "link")

@@ -56,7 +56,10 @@ def test_the_run_folder_is_complete(run):
     folder, result = run
     names = {path.name for path in folder.iterdir()}
     models = {"model.npz", "network.npz"}
-    assert names == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "report.html"} | models
+    assert (
+        names
+        == {"plan.json", "data.npz", "ledger.sqlite", "certificate.json", "assessment.json", "report.html"} | models
+    )
     opened = RunFolder(folder)
     assert opened.certificate == result.certificate
     assert opened.model.digest == result.model.digest
@@ -131,9 +134,11 @@ def test_with_no_blocks_the_last_quarter_is_held_out(ph_records):
 
 def test_test_data_are_scored_at_the_end(ph_records):
     training, validation = ph_records
-    result = identify(training.part(0, 500), validation, test=training.part(450, 700), **SMALL)
-    simulated = result.model.simulate(training.part(450, 700))
-    assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[510:700], simulated.y), rel=1e-9)
+    with pytest.raises(DataError, match="50 samples in common"):  # the washout of test data was trained on, too
+        identify(training.part(0, 500), validation, test=training.part(450, 700), **SMALL)
+    result = identify(training.part(0, 500), validation, test=training.part(500, 700), **SMALL)
+    simulated = result.model.simulate(training.part(500, 700))
+    assert result.scores["test"]["fit"] == pytest.approx(fit(training.y[560:700], simulated.y), rel=1e-9)
     assert set(result.scores["test"]["per_output"]) == {"pH"}
 
 
@@ -308,7 +313,7 @@ def test_a_prediction_is_scored_and_shown_as_one(ph_records, tmp_path):
     training, validation = ph_records
     [test] = ph_experiment(samples=(300,), seed=9)
     result = identify(training, validation, test=test, **SMALL, horizon=1, run=tmp_path / "run")
-    assert "predicted 1 samples ahead" in result.certificate.statement
+    assert "predicted 1 sample ahead" in result.certificate.statement
     assert result.certificate.threshold == result.network_scores["validation"]["fit"]
     page = (tmp_path / "run" / "report.html").read_text()
     assert f"{result.certificate.threshold:.2f} %" in page

@@ -12,20 +12,22 @@ SRC = Path(__file__).parents[1] / "src" / "echobound"
 # From left to right; rooms of one group do not see each other.
 ORDER = [
     {"errors"},
-    {"arrays"},
+    {"arrays", "displays"},
     {"typed"},
     {"files", "draws", "scores", "scenario"},
     {"data"},
     {"plants", "network"},
     {"kernels"},
-    {"candidates"},
+    {"candidates", "diagnostics"},
     {"plan"},
     {"runs"},
     {"campaign"},
     {"report"},
+    {"export"},
     {"identify", "verify", "generalise", "audit"},
-    {"compare", "renew", "estimators"},
+    {"compare", "renew", "estimators", "control"},
     {"reproduce"},
+    {"studio"},
     {"cli"},
 ]
 EXCEPTIONS = {
@@ -48,9 +50,16 @@ HOMES = {
     "openpyxl": "data",
     "reservoirpy": "network/foreign.py",
     "sklearn": "estimators",
+    "daqp": "control/quadratic.py",
+    "fmpy": "control/plants.py",
     "matplotlib": "report",
     "bokeh": "report",
-    "jinja2": "report",
+    "jinja2": ("report", "export", "studio"),
+    "onnx": "export",
+    "onnxruntime": "export",
+    "control": "export",
+    "do_mpc": "export",
+    "tornado": "studio",
     "typer": "cli",
     "rich": "cli",
 }
@@ -66,9 +75,16 @@ FIRST_USE = {
     "h5py",
     "openpyxl",
     "reservoirpy",
+    "daqp",
+    "fmpy",
     "rich",
     "dask",
     "distributed",
+    "onnx",
+    "onnxruntime",
+    "casadi",
+    "control",
+    "do_mpc",
 }
 MODULES = sorted(SRC.rglob("*.py"))
 
@@ -145,7 +161,7 @@ def test_import_is_light():
     code = "import sys, echobound, echobound.cli.main; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & (FIRST_USE - {"rich"})
-    assert "sklearn" not in loaded
+    assert not {"sklearn", "tornado"} & set(loaded)
 
 
 def test_exported_names_are_documented():
@@ -156,3 +172,26 @@ def test_exported_names_are_documented():
         assert (getattr(echobound, name).__doc__ or "").strip(), name
     assert callable(echobound.identify)
     assert callable(echobound.verify)
+
+
+def test_public_names_are_found_on_first_use_and_win_over_modules_of_their_name():
+    code = (
+        "import sys, echobound; assert 'numpy' not in sys.modules;"
+        "import echobound.compare, echobound.identify, echobound.audit.findings;"
+        "assert all(callable(getattr(echobound, name)) for name in ('compare', 'identify', 'audit', 'verify'));"
+        "assert echobound.audit.__module__.startswith('echobound.audit');"
+        "assert echobound.plan.__name__ == 'echobound.plan'; assert set(echobound.__all__) <= set(dir(echobound));"
+        "print(hasattr(echobound, 'nothing'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_the_lists_of_public_names_are_one():
+    import echobound
+
+    tree = ast.parse((SRC / "__init__.py").read_text())
+    [block] = [node for node in tree.body if _type_checking(node)]
+    checked = {alias.name: node.module for node in block.body for alias in node.names}
+    assert checked == {name: f"echobound.{room}" for name, room in echobound._HOMES.items()}
+    assert sorted(checked) == sorted(echobound.__all__)

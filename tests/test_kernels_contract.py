@@ -8,7 +8,7 @@ from gpu_at_hand import needs_gpu
 from kernel_agreement import agreement
 
 from echobound.data import Record
-from echobound.kernels import Fold, Problem, Segment, Status, blocks_in_turn, compiled_dynamics, get_kernel, hold_out
+from echobound.kernels import Fold, Problem, Segment, Status, blocks_in_turn, get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import (
     Adaptation,
@@ -18,6 +18,7 @@ from echobound.network import (
     MixedLaw,
     ReservoirLaw,
     broad,
+    dynamics,
     paper,
 )
 from echobound.scores import Score, get_score
@@ -251,8 +252,7 @@ def test_no_output_of_a_model_is_ever_beyond_its_bound(case, scaling, kernel, mi
         late = dataclasses.replace(model, late_readout=True)
         for excited in EXCITED.values():
             record = dataclasses.replace(training.part(0, 90), u=excited(training.u[:90]))
-            for dynamics in (None, compiled_dynamics()):
-                how = {} if dynamics is None else {"dynamics": dynamics}
+            for how in ({}, {"dynamics": dynamics}):
                 with np.errstate(over="ignore", invalid="ignore"):  # inputs near the largest double
                     runs = [m.simulate(record, **how) for m in (model, loaded, late)]
                     runs += [model.simulate(record.u, **how), model.simulate(record.u, initial=record.y[:3], **how)]

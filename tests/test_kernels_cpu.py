@@ -103,6 +103,32 @@ def test_blas_and_lapack():
     assert not cholesky(ADDRESSES, ints, flags, np.zeros((11, 11)), 10)
 
 
+def test_blas_has_its_threads_again_after_campaigns_in_threads():
+    """Some versions of OpenBLAS obey only the first thread that ever set a limit."""
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    def inside(entered, leave):
+        with one_blas_thread():
+            entered.set()
+            leave.wait(10)
+
+    before = threads()
+    for order in ((0, 1), (1, 0)):
+        events = [(threading.Event(), threading.Event()) for _ in range(2)]
+        workers = [threading.Thread(target=inside, args=pair) for pair in events]
+        for worker, (entered, _) in zip(workers, events, strict=True):
+            worker.start()
+            entered.wait(10)
+        assert set(threads()) == {1}
+        for number in order:
+            events[number][1].set()
+            workers[number].join()
+        assert threads() == before
+
+
 def test_one_blas_thread_is_kept_until_the_first_one_leaves():
     from threadpoolctl import threadpool_info
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from echobound.kernels import compiled_dynamics
-from echobound.network import ReservoirLaw, draw_reservoir, dynamics, respond
+from echobound.kernels import compiled_dynamics, get_kernel, hold_out
+from echobound.kernels.training import train_network
+from echobound.network import Committee, ReservoirLaw, draw_reservoir, dynamics, respond
 from echobound.network.response import respond as same
+from echobound.scores import get_score
 
 FAST = compiled_dynamics()
 
@@ -55,6 +57,21 @@ def test_a_run_that_diverges_is_not_finite_in_both():
     reservoir, readout, u, y = case("diagonals")
     runs = [one.free_run(reservoir, 1e200 * readout, u, y, 10, 0) for one in (dynamics, FAST)]
     assert all(not np.isfinite(run[-1]).all() for run in runs)
+
+
+def test_models_run_by_compiled_code_however_they_are_called(ph_records):
+    training, validation = ph_records
+    problem = hold_out(training, validation, law=ReservoirLaw(order=9), scores=[get_score("fit")], washout=60)
+    model = train_network(get_kernel("reference"), problem, 0)[0]
+    committee, u = Committee((model,)), validation.u[:50]  # few samples take the same way as many
+    assert (model.simulate(u).y == model.simulate(u, dynamics=FAST).y).all()
+    assert (model.simulate(u).y != model.simulate(u, dynamics=dynamics).y).any(), "one can tell them apart by rounding"
+    assert (committee.simulate(u).y == model.simulate(u).y).all()
+    fast = model.predict(validation, 3, dynamics=FAST).y
+    for found in (model.predict(validation, 3), committee.predict(validation, 3)):
+        assert (found.y == fast).all()
+    [(_, simulated)] = respond(model, [validation])
+    assert (simulated == model.simulate(validation, dynamics=FAST).y).all()
 
 
 def test_respond_is_exported():

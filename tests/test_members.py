@@ -331,9 +331,10 @@ def test_the_command_line(records, tmp_path, monkeypatch):
     made = call("identify", "data.csv", *options, "--members", "3", "--run", "run", "--washout", "20", "--blocks", "0")
     assert made.exit_code == 0, made.output
     assert "a new committee of 3 networks, drawn and trained in the same way" in made.output.replace("\n", " ")
-    assert "committees: 15, 0 of them diverged" in made.output
-    assert "picked: committee" in made.output
-    assert "more committees:" in made.output
+    shown = call("show", "run", "--details")
+    assert "committees: 15, 0 of them diverged" in shown.output
+    assert "picked: committee" in shown.output
+    assert "more committees:" in shown.output
     shown = call("show", "run", "--json")
     assert json.loads(shown.output)["certificate"]["members"] == 3
     assert call("verify", "run", "--fresh", "5", "--quiet").exit_code == 0

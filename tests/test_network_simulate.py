@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from echobound.kernels import get_kernel, hold_out
 from echobound.kernels.training import train_network
 from echobound.network import Reservoir, ReservoirLaw, draw_reservoir
-from echobound.network.dynamics import free_run, predictions
+from echobound.network.dynamics import default_dynamics
 from echobound.network.stability import stability
 from echobound.scores import get_score
 
+RUNNER = default_dynamics()  # what models run by
 LAW = ReservoirLaw(
     order=12, norm=0.97, leak=0.05, bias_scale=0.3, output_delays=2, input_delays=3, present_input=True, constant=True
 )
@@ -59,7 +60,7 @@ def test_from_the_training_mean_the_first_sample_is_held_until_the_state_settles
     assert np.allclose(run.y, by_hand(model, u, model.training_mean, held), rtol=0, atol=1e-9)
     mean = model.scaling.outputs(model.training_mean[None])
     for steps in (0, 5, 7, 60, 90):
-        other = free_run(model.reservoir, model.readout, model.scaling.inputs(u), mean, 0, steps)
+        other = RUNNER.free_run(model.reservoir, model.readout, model.scaling.inputs(u), mean, 0, steps)
         same = bool((model.scaling.outputs_back(other) == run.y).all())
         assert same == (steps == held), f"{steps} steps"
 
@@ -78,11 +79,13 @@ def test_with_measured_outputs_the_padding_is_the_models_own(trained, ph_records
     record = ph_records[1].part(0, 100)
     run = model.simulate(record)
     u, y = model.scaling.inputs(record.u), model.scaling.outputs(record.y)
-    expected = free_run(model.reservoir, model.readout, u, y, 60, padding)
+    expected = RUNNER.free_run(model.reservoir, model.readout, u, y, 60, padding)
     assert (run.y == model.scaling.outputs_back(expected)).all()
     assert np.allclose(run.y, by_hand(model, record.u, record.y[0], padding, given=record.y[:60]), rtol=0, atol=1e-9)
     for steps in {0, 25, 60, 90} - {padding}:
-        assert (free_run(model.reservoir, model.readout, u, y, 60, steps) != expected).any(), "the padding matters"
+        assert (RUNNER.free_run(model.reservoir, model.readout, u, y, 60, steps) != expected).any(), (
+            "the padding matters"
+        )
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -106,7 +109,7 @@ def test_predictions_use_the_models_padding(trained, ph_records):
     model = dataclasses.replace(trained, padding=25)
     record = ph_records[1].part(0, 80)
     u, y = model.scaling.inputs(record.u), model.scaling.outputs(record.y)
-    results = {p: predictions(model.reservoir, model.readout, u, y, 5, 3, p) for p in (0, 25, 60)}
+    results = {p: RUNNER.predictions(model.reservoir, model.readout, u, y, 5, 3, p) for p in (0, 25, 60)}
     run = model.predict(record, horizon=3, washout=5)
     for padding, expected in results.items():
         assert bool((model.scaling.outputs_back(expected) == run.y).all()) == (padding == 25)

@@ -11,6 +11,7 @@ from test_report import Outline
 
 import echobound.report
 from echobound import Record, identify, ph_experiment, verify
+from echobound.diagnostics.telling import told
 from echobound.runs import RunFolder
 from echobound.runs.scoring import NOT_COVERED
 from echobound.runs.verification import verification_of
@@ -100,7 +101,10 @@ def stated(folder):
     texts += [statement.words for statement in certificate.statements]
     texts += [found["statement"], found["worst"]["statement"], NOT_COVERED]
     if second is not None:
-        texts += [says for _, says in second.words] + list(second.not_stated)
+        texts += [says for _, says in (*second.words, *told(second))] + list(second.not_stated)
+    assessment = folder.assessment
+    texts += [assessment.summary, *assessment.verdict.reasons, *assessment.verdict.next]
+    texts += [text for one in folder.diagnostics.findings for text in (one.words, one.advice)]
     return [plain(text) for text in texts]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from echobound.data import Record
+from echobound.diagnostics.telling import told
 from echobound.identify import identify
 from echobound.kernels import Status
 from echobound.network import ReservoirLaw, bound_words, respond
@@ -123,11 +124,14 @@ def test_the_second_certificate_is_on_the_page(run, page):
     folder, result = run
     second = RunFolder(folder).generalisation
     assert second == result.generalisation
-    for sentence in (*(says for _, says in second.words), *second.not_stated):
+    for sentence in (*(says for _, says in told(second)), *second.not_stated):
         assert sentence in page.text
+    assert "1 test record shows how well the model did there, and nothing about the next one" in page.text.lower()
+    for statements in second.statements.values():
+        assert not any(one.claim in page.text for one in statements), "with one record they would promise nothing"
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
-    assert {"generalisation", "plot-episodes", "plot-episode-worst"} <= ids
-    assert "plot-episode-typical" not in ids, "one episode is the worst, and all there is"
+    assert {"generalisation", "plot-test"} <= ids
+    assert not {"plot-episodes", "plot-episode-typical", "plot-episode-worst"} & ids, "one record is drawn once"
 
 
 def test_the_band_is_drawn_around_a_typical_and_the_worst_episode(ph_records, tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from echobound.errors import RunError
+from echobound.errors import DamagedFile, RunError
 from echobound.runs.lock import NAME, holder, lock
 
 
@@ -70,3 +70,46 @@ def test_a_file_system_without_locks_is_refused(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(RunError, match="cannot write in"):
         lock(tmp_path / "none")
+
+
+def test_a_link_is_not_followed(tmp_path):
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / NAME).symlink_to(mine)
+    with pytest.raises(DamagedFile, match="a link, which is not followed"):
+        lock(folder)
+    assert holder(folder) is None
+    (folder / NAME).unlink()
+    (folder / NAME).hardlink_to(mine)
+    with pytest.raises(DamagedFile, match="a small file of its own"):
+        lock(folder)
+    assert mine.read_text() == "precious"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(DamagedFile, match="a small file of its own"):
+        lock(tmp_path)
+    assert holder(tmp_path) is None
+
+
+def test_the_lock_of_a_successor_stays(tmp_path):
+    first = lock(tmp_path)
+    (tmp_path / NAME).unlink()  # by somebody who thought that it was left over
+    second = lock(tmp_path)
+    first()
+    with pytest.raises(RunError, match="in use by process"):
+        lock(tmp_path)
+    second()
+    assert not (tmp_path / NAME).exists()
+
+
+def test_what_the_holder_says_of_itself_cannot_steer_a_terminal(tmp_path):
+    release = lock(tmp_path)
+    (tmp_path / NAME).write_text('{"pid": 1, "host": "\\u001b[2J", "since": "now"}')
+    assert holder(tmp_path) == {"pid": 1, "host": r"\u001b[2J", "since": "now"}
+    (tmp_path / NAME).write_text('{"pid": [], "host": 1, "since": null}')
+    assert holder(tmp_path) == {"pid": None, "host": None, "since": None}
+    release()

@@ -69,7 +69,7 @@ def test_the_words():
     smallest = make(scores, beta=1e-7, direction="min")
     assert "an RMSE below 41.5 on these validation data" in smallest.statement
     assert "above 89.97" in smallest.worst.statement
-    for said in ("not about new data", "tie", "1 - 2 beta"):
+    for said in ("not about new data", "tie", "all 2 promises hold together with confidence 1 - 2e-07"):
         assert any(said in sentence for sentence in best.not_stated)
 
 

@@ -84,7 +84,7 @@ def test_sum_of_both_ends_is_the_bound_for_two_decisions():
 def test_both_ends_of_scores():
     statement = BothEnds.of([3.0, 1.0, 2.0], beta=0.1, direction="min", score="rmse")
     assert (statement.best, statement.worst) == (1.0, 3.0)
-    assert "below 1 with" in statement.words
+    assert "below 1 on these validation data with" in statement.words
     assert "above 3, or diverges," in statement.words
     assert "nothing is worse" in BothEnds.of([3.0, np.nan], beta=0.1).words
     assert "All 2 networks diverged" in BothEnds.of([np.nan, np.nan], beta=0.1).words

@@ -92,7 +92,7 @@ def test_blocks_pay_for_their_dependence():
     assert dependent.total_beta == pytest.approx(0.05 + 49e-3)
     assert dependent.epsilon == independent.epsilon
     assert "1 - 0.099, " in dependent.words
-    assert "assumption, which is not tested" in dependent.words
+    assert "assumptions, which are not tested" in dependent.words
     assert "independent" in independent.words
     with pytest.raises(InputError, match="no confidence"):
         FailureRate.of([False] * 50, beta=0.05, mixing=0.02)

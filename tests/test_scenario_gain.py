@@ -3,13 +3,23 @@
 import math
 from itertools import combinations
 
+import mpmath
 import numpy as np
 import pytest
 from golden import agrees
 from scipy import stats
 
 from echobound.errors import InputError
-from echobound.scenario import Gain, learning_curve, tail_gain
+from echobound.scenario import (
+    Anytime,
+    ExpectedGain,
+    Gain,
+    ScoreName,
+    Search,
+    learning_curve,
+    statements_of,
+    tail_gain,
+)
 from echobound.scenario.statements.gain import _tail, beaten_probability
 
 EXPONENTIAL = [-math.log(1 - i / 201) for i in range(1, 201)]
@@ -96,7 +106,7 @@ def test_bad_factors(factor):
 def test_words():
     words = Gain.of(BOUNDED, score="fit", unit="%").words
     assert words.startswith("Ten times as many networks would probably gain about 0.4 FIT points")
-    assert "probability 0.9" in words
+    assert "probability at most 0.9" in words
     assert Gain.of(BOUNDED, factor=2).words.startswith("Twice as many")
     assert Gain.of(BOUNDED, factor=3).words.startswith("3 times as many")
 
@@ -120,3 +130,42 @@ def test_error_of_the_estimates(name):
         relative = np.array(values) / true - 1
         assert 100 * relative.mean() == pytest.approx(bias, abs=8)
         assert 100 * math.sqrt((relative**2).mean()) == pytest.approx(spread, abs=10)
+
+
+def found_better(scores, further, rng, campaigns=4000):
+    """How often the best of so many further draws of a discrete law beats the best of 30."""
+    first = rng.choice(scores, size=(campaigns, 30)).max(axis=1)
+    return float((rng.choice(scores, size=(campaigns, further)).max(axis=1) > first).mean())
+
+
+def test_with_ties_a_better_one_is_found_less_often_and_the_words_say_at_most():
+    """0.9 was promised for ten times as many; a score of few values gives less, a saturated one nothing."""
+    rng = np.random.default_rng(0)
+    assert found_better(np.arange(60.0), 270, rng) < 0.8
+    assert found_better(np.full(60, 100.0), 270, rng) == 0
+    for scores in (np.arange(60.0), np.full(60, 100.0)):
+        words = Gain.of(scores).words
+        assert "a better one with probability at most 0.9" in words
+
+
+def test_where_one_stops_at_will_nothing_is_said_about_finding_a_better_one():
+    how = {"table": np.random.default_rng(0).normal(size=(200, 1)), "scores": (ScoreName(),), "beta": 0.05}
+    [stopped] = [s for s in statements_of(Search(**how, stop=Anytime(beta=0.05))) if isinstance(s, Gain)]
+    assert stopped.at_will
+    assert "better one" not in stopped.words
+    [patient] = [s for s in statements_of(Search(**how)) if isinstance(s, Gain)]
+    assert "better one" in patient.words
+
+
+def test_the_expected_gain_of_a_bounded_score():
+    """(B - h)(1 - (1 - epsilon)^M), in exact arithmetic."""
+    scores = 80 + 10 * np.random.default_rng(1).random(100)
+    gain = ExpectedGain.of(scores, beta=0.05, further=20, score="fit", unit="%")
+    with mpmath.workdps(40):
+        epsilon = 1 - mpmath.mpf("0.05") ** (mpmath.mpf(1) / 100)
+        limit = (100 - mpmath.mpf(float(scores.max()))) * (1 - (1 - epsilon) ** 20)
+    assert float(limit) <= gain.limit == pytest.approx(float(limit), rel=1e-9)
+    smaller = ExpectedGain.of(scores, beta=0.05, further=20, score="rmse", direction="min")
+    assert smaller.limit < scores.min()
+    with pytest.raises(InputError, match="known for fit"):
+        ExpectedGain.of(scores, beta=0.05, further=20, score="own")

@@ -100,7 +100,7 @@ def test_blocks_spell_out_what_is_assumed_and_pay_for_it_once():
     second = made([1, 2, 3, 4], committee=[1, 1, 1, 1], blocks=4, gap=100, mixing=0.01)
     assert second.limit().total_beta == pytest.approx(0.08)
     assert second.together == pytest.approx(0.13), "2 x 0.05, and 3 x 0.01 once"
-    assert "assumption, which is not tested" in dict(second.words)["assumption"]
+    assert "assumptions, which are not tested" in dict(second.words)["assumption"]
     assert any("Blocks of one record are not independent" in sentence for sentence in second.not_stated)
     for partly in ({"blocks": 4}, {"blocks": 4, "gap": 100}, {"mixing": 0.1}, {"gap": 3, "mixing": 0.1}):
         with pytest.raises(InputError, match="three numbers"):

@@ -16,6 +16,7 @@ from echobound.scenario import (
     ConformalBand,
     DistributionBand,
     ErrorLimit,
+    ExpectedGain,
     FailureRate,
     Families,
     Gain,
@@ -33,7 +34,7 @@ from echobound.scenario import (
     StoppingRule,
 )
 from echobound.scenario.ordering import ordered
-from echobound.typed import require_equal
+from echobound.typed import require_equal, written
 
 SCORES = np.random.default_rng(0).normal(85, 3, size=120)
 SCORES[[3, 50]] = np.nan
@@ -60,6 +61,7 @@ MAKERS = [
     lambda: Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT),
     lambda: JointScores.of({"fit": SCORES, "rmse": RMSE}, beta=0.05, directions=("max", "min")),
     lambda: Gain.of(SCORES, **FIT),
+    lambda: ExpectedGain.of(SCORES, beta=0.05, further=12, **FIT),
     lambda: FailureRate.of(EPISODES > 0.9, beta=0.05),
     lambda: ErrorLimit.of(EPISODES, beta=0.05, discarded=2, mixing=1e-3),
     lambda: ConformalBand.of(ERRORS, beta=0.1, names=("a", "b"), scales=[1.0, 2.0]),
@@ -92,8 +94,8 @@ class TestEveryStatement:
         stored = json.loads(json.dumps(statement.to_dict(), allow_nan=False))
         assert Statement.from_dict(stored) == statement
         assert stored["kind"] == statement.kind
-        held = {f.name for f in fields(statement)} - {"members"}  # which is written for committees alone
-        assert set(stored) == {"kind", "words", *held, *statement.derived}
+        # Fields that came later are written where they are not at their default.
+        assert set(stored) == {"kind", "words", *written(statement), *statement.derived}
 
     def test_of_committees(self, statement, make):
         """The same numbers, in the words of what was drawn; the number of members is stored."""

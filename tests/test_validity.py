@@ -1,5 +1,8 @@
 """Every rule misses as often as it says, and mutants are caught: the reduced version of `make validity`."""
 
+import re
+from pathlib import Path
+
 import pytest
 from validity_harness import BATCH, BETA, LEVEL, MUTANTS, RULES, Rule
 
@@ -33,3 +36,16 @@ def test_the_judge_is_sharp():
 def test_there_are_five_mutants_and_peeking():
     assert len(MUTANTS) >= 6
     assert len({rule.name for rule in RULES + MUTANTS}) == len(RULES) + len(MUTANTS)
+
+
+def test_every_sentence_is_linked_to_a_rule():
+    """docs/STATEMENTS.md lists which rule covers which sentence; no statement is missing, and no rule made up."""
+    from echobound.scenario import Statement
+
+    text = (Path(__file__).parents[1] / "docs" / "STATEMENTS.md").read_text()
+    listed = text.split("Which sentence is covered")[1]
+    table = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", listed, re.MULTILINE)
+    named = {rule for _, _, rules in table[1:] for rule in rules.split("; ") if not rule.startswith(("none", "---"))}
+    assert named <= {rule.name for rule in RULES}
+    covered = {kind for sentence, _, _ in table for kind in re.findall(r"`([^`]+)`", sentence)}
+    assert set(Statement.kinds) <= covered

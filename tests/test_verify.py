@@ -1,4 +1,6 @@
+import json
 import sqlite3
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from echobound.identify import identify
 from echobound.network import Choice, ReservoirLaw
 from echobound.runs.folder import RunFolder
 from echobound.runs.verification import verification_of
+from echobound.scenario.sequences import sequential_limit
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 12, "epsilon": 0.2, "beta": 1e-3, "washout": 60}
@@ -34,8 +37,10 @@ def test_counts_and_probabilities(folder):
     assert outcome["worst"]["violations"] == (fresh < worst).sum()
     law = scipy.stats.betabinom(40, 1, 31)
     assert outcome["p_value"] == pytest.approx(law.sf(outcome["violations"] - 1), rel=1e-9)
+    # The sequence excludes v where the density of the posterior is below beta times that of Beta(1, c).
     posterior = scipy.stats.beta(1 + outcome["violations"], 31 + 40 - outcome["violations"])
-    assert outcome["epsilon_combined"] == pytest.approx(posterior.isf(1e-3), rel=1e-9)
+    at, spread = outcome["epsilon_combined"], scipy.stats.beta(1, 31 / np.log(1000))
+    assert posterior.pdf(at) == pytest.approx(1e-3 * spread.pdf(at), rel=1e-6)
 
 
 def test_fresh_networks_are_none_of_the_search(folder):
@@ -110,7 +115,9 @@ def test_tampering_with_fresh_rows_is_refused(folder, statement):
         verification_of(RunFolder(folder))
 
 
-def test_an_interrupted_verification_does_not_count_until_it_is_finished(folder):
+def test_every_fresh_network_that_was_ever_drawn_counts(folder):
+    """Interrupted after some networks, a verification could be started again with fewer, and forget them."""
+
     class Stop(Exception):
         pass
 
@@ -121,8 +128,38 @@ def test_an_interrupted_verification_does_not_count_until_it_is_finished(folder)
     verify(folder, fresh=6)
     with pytest.raises(Stop):
         verify(folder, fresh=30, on_progress=stop)
-    assert verification_of(RunFolder(folder))["fresh"] == 6
-    assert verify(folder, fresh=10)["fresh"] == 16
+    drawn = len(RunFolder(folder).rows(VERIFICATION))
+    assert drawn > 7
+    outcome = verify(folder, fresh=1)
+    assert outcome["fresh"] >= drawn
+    assert outcome["fresh"] == 1 + int(RunFolder(folder).rows(VERIFICATION)["index"].max())
+    assert verify(folder, fresh=2)["fresh"] == outcome["fresh"] + 2
+
+
+def test_a_verification_that_was_written_but_interrupted_is_resumed(folder, monkeypatch):
+    """Killed while its page was written, it drew another batch when it was started again."""
+    verify(folder, fresh=6)
+
+    def stop(_folder):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["echobound.verify"], "write_page", stop)
+        with pytest.raises(KeyboardInterrupt):
+            verify(folder, fresh=10)
+    assert verification_of(RunFolder(folder))["fresh"] == 16, "what was drawn counts, and is shown"
+    assert verify(folder, fresh=10)["fresh"] == 16, "the same act, finished"
+    assert verify(folder, fresh=10)["fresh"] == 26, "another act"
+    assert audit(folder, sample=2).passed
+
+
+@pytest.mark.parametrize("before", [-1, 17, "6", True])
+def test_an_impossible_beginning_is_refused(folder, before):
+    verify(folder, fresh=16)
+    stated = json.loads((folder / "verification.json").read_text())
+    (folder / "verification.json").write_text(json.dumps({**stated, "before": before}))
+    with pytest.raises(DamagedFile, match="before"):
+        verification_of(RunFolder(folder))
 
 
 def test_worst_case_after_divergence_pools_all_networks(tmp_path):
@@ -136,5 +173,6 @@ def test_worst_case_after_divergence_pools_all_networks(tmp_path):
     outcome = verify(tmp_path / "r", fresh=12)["worst"]
     diverged = int((~np.isfinite(RunFolder(tmp_path / "r").fresh["scores"][:, 0])).sum())
     total, events = result.certificate.networks + 12, failures + diverged
+    limit = sequential_limit(events, total, 0.05)
     assert outcome["violations"] == 0
-    assert outcome["epsilon_combined"] == pytest.approx(scipy.stats.beta.isf(0.05, events + 1, total - events))
+    assert outcome["epsilon_combined"] == limit > scipy.stats.beta.isf(0.05, events + 1, total - events)

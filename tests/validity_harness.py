@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from echobound.runs.journal import share_of
 from echobound.scenario import (
     Anytime,
     Between,
@@ -37,7 +38,10 @@ from echobound.scenario import (
     Renewal,
     Stopped,
     epsilon_exact,
+    verify_counts,
+    verify_divergence,
 )
+from echobound.scenario.statements.expected_gain import ExpectedGain
 from echobound.scenario.statements.gain import beaten_probability
 
 LEVEL = 1e-3
@@ -419,7 +423,152 @@ def conformal(campaigns, rng):
     return missed(errors[:, _FEW], width)
 
 
+# ---------------------------------------------------------------- verification, looked at again and again
+
+_N, _LOOK, _TIMES = 59, 100, 20
+
+
+def looked_again(campaigns, rng, limit, violation=None, ties=1) -> int:
+    """Campaigns in which a limit from the fresh networks so far is wrong at one of twenty looks of a hundred."""
+    v = rng.beta(1, _N, size=campaigns) if violation is None else violation
+    counts = np.cumsum(rng.binomial(_LOOK, np.minimum(1, ties * v)[:, None], size=(campaigns, _TIMES)), axis=1)
+    wrong = np.zeros(campaigns, dtype=bool)
+    for look in range(_TIMES):
+        limits = np.array([limit((look + 1) * _LOOK, x) for x in range(int(counts[:, look].max()) + 1)])
+        wrong |= v > limits[counts[:, look]]
+    return int(wrong.sum())
+
+
+@rule("verify: all networks together, twenty looks of 100", BETA, exact=False)
+def verify_again(campaigns, rng):
+    return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_combined)
+
+
+@rule("verify: ties count as violations, twenty looks", BETA, exact=False)
+def verify_ties(campaigns, rng):
+    return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, 0, x, beta=BETA).epsilon_combined, ties=2)
+
+
+@rule("verify: fresh networks alone, twenty looks of 100", BETA, exact=False)
+def verify_alone(campaigns, rng):
+    return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_fresh)
+
+
+@rule("verify: divergence, twenty looks of 100", BETA, exact=False)
+def verify_diverged(campaigns, rng):
+    share = np.full(campaigns, 0.03)
+    return looked_again(campaigns, rng, lambda m, x: verify_divergence(1, 0, m, x, beta=BETA).epsilon_fresh, share)
+
+
+@rule("verify: M settled beforehand, looked at once", BETA, exact=True)
+def verify_settled(campaigns, rng):
+    v = rng.beta(1, _N, size=campaigns)
+    counts = rng.binomial(40, v)
+    limits = np.array([verify_counts(_N, 40, x, beta=BETA, settled=True).epsilon_combined for x in range(41)])
+    return missed(v, limits[counts])
+
+
+@rule("verify: a search stopped at will, then ten looks of 10", BETA, exact=False)
+def verify_at_will(campaigns, rng):
+    """Stopped where the best is weakest for its number, as if one knew the law."""
+    campaigns_wrong, most, limits = 0, 200, {}
+    n = np.arange(1, most + 1)
+    for _ in range(campaigns):
+        best = np.minimum.accumulate(rng.random(most))
+        at = int(np.argmax(best * n))
+        counts = np.cumsum(rng.binomial(10, best[at], size=10))
+        for look in (0, 4, 9):
+            key = (at + 1, 10 * (look + 1), int(counts[look]))
+            if key not in limits:
+                limits[key] = verify_counts(*key, beta=BETA, at_will=True).epsilon_combined
+            if best[at] > limits[key]:
+                campaigns_wrong += 1
+                break
+    return campaigns_wrong
+
+
+@rule("expected gain of 20 further networks, a bounded score", BETA, exact=False)
+def expected_gain(campaigns, rng):
+    """For a uniform score in [0, 100], what 20 further ones gain on average over the best is known exactly."""
+    best = 100 * rng.random((campaigns, _N)).max(axis=1)
+    # Mean of (max of 20 - best)+ for uniform scores: the integral of 1 - (x / 100)^20 from the best to 100.
+    gain = (100 - best) - (100 - best * (best / 100) ** 20) / 21
+    one = ExpectedGain.of([float(best[0])] * _N, beta=BETA, further=20, score="fit")
+    limits = (100 - best) * (one.limit / (100 - best[0]))
+    return missed(gain, limits)
+
+
+@rule("quantiles: 19 of them from 100, the worst chosen after a look", BETA, exact=False)
+def quantiles_together(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    u = np.concatenate([np.zeros((campaigns, 1)), u, np.ones((campaigns, 1))], axis=1)
+    wrong = np.zeros(campaigns, dtype=bool)
+    for level in np.arange(1, 20) / 20:
+        lower, upper = QuantileInterval.of(range(100), level=float(level), beta=BETA, simultaneous=True).ranks
+        wrong |= (u[:, lower] > level) | (u[:, upper] < level)
+    return int(wrong.sum())
+
+
+@rule("the same data searched six times, each at its share of beta", BETA, exact=False)
+def searched_again(campaigns, rng):
+    wrong = np.zeros(campaigns, dtype=bool)
+    for number, size in enumerate((50, 60, 80, 120, 200, 400), start=1):
+        wrong |= rng.beta(1, size, size=campaigns) > epsilon_exact(size, BETA * share_of(number))
+    return int(wrong.sum())
+
+
+@rule("episodes: blocks that depend on each other, with their mixing coefficient", BETA + 58 * 2e-3, exact=False)
+def mixing_blocks(campaigns, rng):
+    """Every block equals the one before with probability 0.002, which is at most the coefficient that is assumed."""
+    true = 0.055
+    fails, repeats = rng.random((campaigns, 59)) < true, rng.random((campaigns, 59)) < 2e-3
+    for block in range(1, 59):
+        fails[:, block] = np.where(repeats[:, block], fails[:, block - 1], fails[:, block])
+    limits = np.array([FailureRate(episodes=59, failures=x, beta=BETA, mixing=2e-3).epsilon for x in range(60)])
+    return int((limits[fails.sum(axis=1)] < true).sum())
+
+
 # ---------------------------------------------------------------- mutants
+
+
+@mutant("verify repeated: all networks together by the limit of one look")
+def verify_naive(campaigns, rng):
+    return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA, settled=True).epsilon_combined)
+
+
+@mutant("verify repeated: fresh networks alone by Clopper and Pearson's limit")
+def verify_alone_naive(campaigns, rng):
+    return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA, settled=True).epsilon_fresh)
+
+
+@mutant("19 quantiles, each at the level of one settled beforehand")
+def quantiles_naive(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    u = np.concatenate([np.zeros((campaigns, 1)), u, np.ones((campaigns, 1))], axis=1)
+    wrong = np.zeros(campaigns, dtype=bool)
+    for level in np.arange(1, 20) / 20:
+        lower, upper = QuantileInterval.of(range(100), level=float(level), beta=BETA).ranks
+        wrong |= (u[:, lower] > level) | (u[:, upper] < level)
+    return int(wrong.sum())
+
+
+@mutant("the same data searched six times, each at its whole beta")
+def searched_again_naive(campaigns, rng):
+    wrong = np.zeros(campaigns, dtype=bool)
+    for size in (50, 60, 80, 120, 200, 400):
+        wrong |= rng.beta(1, size, size=campaigns) > epsilon_exact(size, BETA)
+    return int(wrong.sum())
+
+
+@mutant("59 windows of one record, shifted by one sample, as episodes")
+def near_duplicates(campaigns, rng):
+    """An episode fails if a rare event is inside of it; the windows share all but one sample with the next."""
+    length, chance = 120, 0.0005
+    events = rng.random((campaigns, length + 58)) < chance
+    seen = np.concatenate([np.zeros((campaigns, 1)), np.cumsum(events, axis=1)], axis=1)
+    failures = ((seen[:, length:] - seen[:, :-length]) > 0).sum(axis=1)
+    limits = np.array([FailureRate(episodes=59, failures=x, beta=BETA).epsilon for x in range(60)])
+    return int((limits[failures] < 1 - (1 - chance) ** length).sum())
 
 
 def _fixed(n: np.ndarray) -> np.ndarray:

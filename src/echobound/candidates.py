@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,16 @@ from echobound.arrays import Rows, Signal, Vector
 from echobound.errors import InputError
 from echobound.kernels.base import Kernel, Run, Status, row_dtype
 from echobound.kernels.problem import Problem
-from echobound.kernels.sensitivity import TOLERANCE, TRIES, Agreement, RoundedKernel, compare_rows, farthest, relative
+from echobound.kernels.sensitivity import (
+    TOLERANCE,
+    TRIES,
+    Agreement,
+    RoundedKernel,
+    compare_rows,
+    moved_by_readout,
+    relative,
+    spread_of,
+)
 from echobound.kernels.training import network_and_run
 from echobound.network.committee import Committee, median_of
 from echobound.scenario.bounds import as_count
@@ -68,6 +77,9 @@ class Candidates(ABC):
     def on(self, stream: int) -> Candidates:
         """The draws of another stream."""
 
+    def prepare(self, tell: Callable[[str], None]) -> None:  # noqa: B027 (most have nothing to prepare)
+        """Do what is done once, before the first draw is scored; `tell` gets a few words if it takes long."""
+
     def draws(self, index: int) -> range:
         """Which draws the candidate is made of: no two candidates share one."""
         return range(index, index + 1)
@@ -76,6 +88,10 @@ class Candidates(ABC):
         """Whether a row computed here and one from elsewhere are of the same draw, up to rounding."""
         same = row["status"] == other["status"] and np.isclose(row["scores"], other["scores"], rtol=REMADE).all()
         return "same" if same else "different"
+
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when rounding is imitated; 0 where that cannot be done."""
+        return 0.0
 
     def packed(self) -> bytes:
         """These candidates as bytes for another process; what cannot be sent is named."""
@@ -117,6 +133,11 @@ class Networks(Candidates):
         # A kernel that fills its device alone has one caller at a time, and prefers batches of its own size.
         self.parallel, self.batch = bool(getattr(kernel, "parallel", True)), getattr(kernel, "batch", None)
 
+    def prepare(self, tell: Callable[[str], None]) -> None:
+        """Have the kernel load, or make, its code."""
+        if hasattr(self.kernel, "prepare"):
+            self.kernel.prepare(self.problem, tell)
+
     def score(self, indices: Sequence[int]) -> Rows:
         """Draw, train and score networks."""
         return self.kernel.evaluate(self.problem, indices)
@@ -129,6 +150,14 @@ class Networks(Candidates):
     def agreement(self, row: Any, other: Any) -> Agreement:
         """Whether two rows agree to 1e-9, or differ by no more than rounding explains."""
         return compare_rows(self.problem, self.kernel, row, other)
+
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when its readouts change in their twelfth digit."""
+        index = int(row["index"])
+        return moved_by_readout(
+            row["scores"],
+            lambda number: RoundedKernel(self.kernel, number).run(self.problem, index).scores(self.problem),
+        )
 
     def describe(self) -> Mapping[str, Any]:
         """The law as JSON."""
@@ -176,6 +205,10 @@ class Committees(Candidates):
         self.seed, self.stream, self.family = networks.seed, networks.stream, networks.family
         self.measures, self.code, self.parallel = networks.measures, networks.code, networks.parallel
         self.batch = None if networks.batch is None else max(1, networks.batch // members)
+
+    def prepare(self, tell: Callable[[str], None]) -> None:
+        """As for its members."""
+        self.networks.prepare(tell)
 
     def draws(self, index: int) -> range:
         """The draws that a committee chooses its members from."""
@@ -249,9 +282,20 @@ class Committees(Candidates):
             orders.add(formed.run.order)
             return formed.run.scores(self.problem)
 
-        moved = farthest(row["scores"], again, enough=difference)
-        explained = difference <= max(moved, TOLERANCE if others else 0.0)
-        return "sensitive" if explained and (not others or int(other["order"]) in orders) else "different"
+        found = spread_of(row["scores"], again, stored=other["scores"])
+        agreement = found.agreement(other["scores"], difference, TOLERANCE if others else 0.0)
+        if agreement != "sensitive" or not others:
+            return agreement
+        return "sensitive" if int(other["order"]) in orders else "different"
+
+    def moved(self, row: Any) -> float:
+        """How far the scores of a row move, relative, when the readouts of its members change."""
+
+        def again(number: int) -> Vector:
+            [formed] = self.formed([int(row["index"])], RoundedKernel(self.kernel, number))
+            return formed.run.scores(self.problem)
+
+        return moved_by_readout(row["scores"], again)
 
     def keeps(self, index: int) -> list[tuple[int, ...]]:
         """The members of a committee, and what else they may be if rounding decides."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from echobound.data import as_records
+from echobound.data.given import given_records
 from echobound.errors import InputError
 from echobound.network import Model, holdings
 from echobound.scores import Summary, summary
@@ -31,7 +31,7 @@ def compare(
     Parameters
     ----------
     data
-        A record, several records, or anything else that `as_records` takes.
+        A record, a pair ``(u, y)``, a frame with columns of the models' names, or a list of these.
     models
         Models, called ``model 1``, ``model 2``, ...; or mappings from names to models.
     horizon
@@ -66,7 +66,7 @@ def compare(
     if horizon is not None and horizon != math.inf and not (horizon >= 1 and horizon == int(horizon)):
         raise InputError(f"the horizon must be a whole number of samples, 1 or more, or infinity, got {horizon}")
     steps = None if horizon is None or horizon == math.inf else int(horizon)
-    records = as_records(data, "compared")
+    records = given_records(data, next(iter(named.values())), "compared")
     skipped = max(model.washout for model in named.values()) if washout is None else washout
     scores: dict[str, Compared] = {}
     for name, model in named.items():

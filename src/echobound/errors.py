@@ -15,9 +15,25 @@ error: it is a row of the ledger (see ``kernels``).
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 __all__ = ["DamagedFile", "DataError", "EchoboundError", "InputError", "MissingExtra", "RunError"]
+
+
+# Control characters but tab and line break, line separators, what changes the direction of text, halves of characters.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters written out, so that what a file says cannot steer a terminal.
+
+    Examples
+    --------
+    >>> print(printable("level\x1b]0;mine\x07"))
+    level\u001b]0;mine\u0007
+    """
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class EchoboundError(Exception):
@@ -61,11 +77,13 @@ class MissingExtra(EchoboundError, ImportError):
     Examples
     --------
     >>> print(MissingExtra("the GPU kernel", extra="gpu"))
-    the GPU kernel needs packages that are not installed: pip install 'echobound[gpu]'
+    the GPU kernel needs packages that are not installed: pip install 'echobound[gpu]' (in a clone: pip install
+    '.[gpu]')
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install 'echobound[{extra}]'")
+        remedy = f"pip install 'echobound[{extra}]' (in a clone: pip install '.[{extra}]')"
+        super().__init__(f"{what} needs packages that are not installed: {remedy}")
         self.what, self.extra = what, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:

@@ -12,11 +12,13 @@ import io
 import json
 import math
 import os
-import tempfile
+import secrets
+import stat
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -31,8 +33,10 @@ HEADER = "header"
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that appears under its name only once it is complete."""
+    # Not by `mkstemp`, whose files are private: this one has the permissions that the user's umask leaves it.
+    name = path.parent / f".{path.name[:200]}.{secrets.token_hex(4)}"
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as error:
         raise RunError(f"cannot write {path} ({error.strerror}): check the folder and its permissions") from None
     try:
@@ -40,10 +44,10 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())  # before the rename, or a power failure could leave an empty file under the name
-        os.chmod(name, 0o644)  # noqa: PTH101 (mkstemp makes private files; a run folder is shared like any other)
-        os.replace(name, path)  # noqa: PTH105 (the atomic rename is the point)
+        name.replace(path)  # atomic, and a link of that name is replaced, not followed
     except BaseException as error:  # an interrupt must not leave the temporary file either
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):  # its folder may be gone
+            name.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         raise RunError(f"cannot write {path} ({error.strerror}): free some space or choose another folder") from None
@@ -84,7 +88,9 @@ def read_json(path: Path) -> dict[str, Any]:
         value = _parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise _missing(path) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(path, "content", f"not readable as JSON, {error}") from None
     if not isinstance(value, dict):
         raise DamagedFile(path, "content", "not a JSON object")
@@ -93,6 +99,29 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _missing(path: Path) -> RunError:
     return RunError(f"{path} is missing: check that {path.parent} is a run folder and that its run is finished")
+
+
+def _unreadable(path: Path, error: OSError) -> RunError:
+    return RunError(f"cannot read {path} ({error.strerror or error}): check the file and its permissions")
+
+
+def require_plain(*paths: Path) -> None:
+    """Refuse files that are there and are not files of their own: links, pipes and devices.
+
+    A folder that came from somebody else may hold links to what is ours, and a pipe would have us wait for ever.
+
+    Examples
+    --------
+    >>> require_plain(Path("no such file"))
+    """
+    for path in paths:
+        try:
+            mode = path.lstat().st_mode
+        except OSError:  # not there, or not readable: whoever opens it says so
+            continue
+        if not stat.S_ISREG(mode):
+            kind = "a link, which is not followed" if stat.S_ISLNK(mode) else "not a file"
+            raise DamagedFile(path, "kind of file", f"a file of its own was expected, this is {kind}")
 
 
 def _parse_json(text: str | bytes) -> Any:
@@ -140,8 +169,13 @@ def write_npz(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArra
     """Write arrays, and a JSON header with their digest, as an uncompressed NPZ file."""
     full = dict(jsonable(header), digest=digest([jsonable(header), arrays]))
     text = np.frombuffer(json.dumps(full, allow_nan=False).encode(), dtype=np.uint8)
+    for name, array in arrays.items():
+        # Not `np.savez(allow_pickle=False)`: before NumPy 2.2 that is an array of this name.
+        if np.asarray(array).dtype.hasobject:
+            raise ValueError(f"{name} holds Python objects, which would need allow_pickle")
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{HEADER: text}, **dict(arrays))
+    content: dict[str, Any] = {HEADER: text, **arrays}
+    np.savez(buffer, **content)
     write_whole(path, buffer.getvalue())
 
 
@@ -158,6 +192,8 @@ def read_npz(path: Path, kind: str | Collection[str]) -> tuple[dict[str, Any], d
             arrays = {info.filename.removesuffix(".npy"): _own_array(path, archive, info) for info in members}
     except FileNotFoundError:
         raise _missing(path) from None
+    except PermissionError as error:
+        raise _unreadable(path, error) from None
     except (OSError, ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise DamagedFile(path, "archive", str(error)) from None
     try:
@@ -233,6 +269,8 @@ def npy_member(path: Path) -> Member:
 
 
 def _npz_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DamagedFile(path, f"array {info.filename}", "it is compressed in a way that NumPy never uses")
     # Deflate cannot pack more than 1032 bytes into one: an entry that promises more is not an array but a trap.
     if info.file_size > 1032 * info.compress_size + 1024:
         why = f"it claims {info.file_size} bytes, more than can be compressed into {info.compress_size}"

@@ -87,5 +87,6 @@ def generalise(
         second = record_once(folder, replace(second, late=late), given)
     finally:
         release()
+    folder.record_assessment()
     write_page(folder)
     return second

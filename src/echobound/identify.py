@@ -7,6 +7,7 @@ unlikely to beat it, and leave a folder behind in which all of it can be checked
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,24 +16,38 @@ import numpy as np
 
 from echobound.arrays import Rows
 from echobound.campaign import Computing, ComputingSettings, run_search
+from echobound.campaign.bar import ProgressBar
 from echobound.campaign.computing import split_settings
 from echobound.campaign.feasibility import require_feasible
+from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
-from echobound.errors import DamagedFile
+from echobound.data.copies import require_independent_records
+from echobound.data.experiments import Experiments
+from echobound.data.given import given_records
+from echobound.data.overlap import require_untouched
+from echobound.diagnostics import Linear, Verdict
+from echobound.displays import html_table, one_line
+from echobound.errors import DamagedFile, InputError, RunError
+from echobound.export import Export, export_model
+from echobound.kernels.blas import one_blas_thread
 from echobound.network import Committee
 from echobound.plan import Plan, PlanSettings, settle_questions, settle_validation
-from echobound.report import write_page
+from echobound.report import compare_figure, write_page
 from echobound.runs import Progress, RunFolder, rows_digest
+from echobound.runs.assessment import Assessment
 from echobound.runs.delivery import delivery_of
 from echobound.runs.derivation import certificate_of
+from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
+from echobound.runs.journal import Journal, data_key, look_of
 from echobound.runs.keeping import kept_of
 from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
 from echobound.runs.scoring import committee_outputs, scores_of
 from echobound.scenario import Certificate, ErrorLimit, Generalisation, Optimism
+from echobound.scenario.words import noun
 from echobound.scores import Summary
 
 
@@ -65,8 +80,14 @@ class Identification:
         What was chosen because it was not given, a sentence each.
     held
         For how long the outputs of each model sit at a limit, as `runs.holding.held_of` gives it.
+    assessment
+        What the model is worth: first line, verdict, linear baseline and what the diagnostics found.
+    diagnostics
+        Tests of what is left over, predictions by horizon, step responses, coverage; a sentence each in `findings`.
     run
         The run folder, if one was asked for.
+    experiments
+        The data by their role, as they were used.
 
     Examples
     --------
@@ -91,12 +112,71 @@ class Identification:
     generalisation: Generalisation | None
     chosen: tuple[str, ...]
     held: dict[str, Held]
+    assessment: Assessment | None
+    diagnostics: Diagnostics
     run: Path | None
+    experiments: Experiments
+
+    def __str__(self) -> str:
+        return self.summary
+
+    def _facts(self) -> dict[str, str]:
+        fits = [f"{one['fit']:.4g} % on {role} data" for role, one in self.scores.items()]
+        facts = {"model": self.delivered or "none, all networks diverged", "FIT": ", ".join(fits) or "none"}
+        facts |= {} if self.verdict is None else {"verdict": self.verdict.grade}
+        facts |= {"networks": str(self.certificate.networks)}
+        return facts | ({} if self.run is None else {"run": str(self.run)})
+
+    def __repr__(self) -> str:
+        return one_line("Identification", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Identification", {**self._facts(), "certificate": self.certificate.statement})
+
+    def plot(self, data: Any = None, *, horizon: int | None = None) -> Any:
+        """Draw the measured outputs and those of the models; a Matplotlib figure, whose ``axes`` can be changed.
+
+        Parameters
+        ----------
+        data
+            A record or what stands for one; the first test record of the run if not given, or the first validation
+            record, or the first training record.
+        horizon
+            None draws the free run, k the prediction k samples ahead.
+        """
+        if self.model is None:
+            raise InputError("there is no model to draw, since all networks diverged: identify with another law")
+        own = [*self.experiments.test, *self.experiments.validation, *self.experiments.training]
+        record = given_records(own[0] if data is None else data, self.model)[0]
+        models = {"committee": self.committee, "network": self.network}
+        return compare_figure(record, {n: m for n, m in models.items() if m is not None}, horizon=horizon)
+
+    @property
+    def summary(self) -> str:
+        """What the model explains, what further draws would bring, whether it was tested; and the verdict."""
+        found = self.assessment
+        return "" if found is None else "\n".join([found.summary, *found.verdict.lines])
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the model is worth: ``grade``, ``reasons`` and what to do ``next``."""
+        return None if self.assessment is None else self.assessment.verdict
+
+    @property
+    def linear(self) -> Linear | None:
+        """The best linear model on the same data, scored in the same way; by how much it is worse, with an interval."""
+        return None if self.assessment is None else self.assessment.linear
 
     @property
     def optimism(self) -> Optimism | None:
         """The pick's score on test data beside that on validation data; None without test data."""
         return None if self.generalisation is None else self.generalisation.optimism
+
+    def export(self, path: str | Path, to: str, **options: Any) -> Export:
+        """Export the delivered model with its certificate; `export_model` has the options, and exports any model."""
+        if self.model is None:
+            raise InputError("there is no model to export, since all networks diverged: identify with another law")
+        return export_model(self.model, path, to, certificate=self.certificate, **options)
 
     @property
     def episodes(self) -> ErrorLimit | None:
@@ -120,6 +200,7 @@ def identify(
     computing: Computing | None = None,
     run: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Identification:
     """Identify a system with echo state networks, and certify the result.
@@ -138,6 +219,8 @@ def identify(
         digits of the plan's digest.
     on_progress
         Called after each batch of networks.
+    progress
+        Draw a progress bar, in a terminal and in a notebook.
     **settings
         Fields of `Plan` and `Computing` by name, such as ``law="paper"``, ``order=50``, ``epsilon=0.05``,
         ``workers=4``; they take precedence over `plan` and `computing`.
@@ -150,6 +233,11 @@ def identify(
     >>> result.certificate.networks, len(result.table)
     (31, 31)
     """
+    if progress and on_progress is None:
+        with ProgressBar() as bar:
+            return identify(
+                training, validation, test=test, plan=plan, computing=computing, run=run, on_progress=bar, **settings
+            )
     asked, how = split_settings(settings)
     computing = Computing.of(computing, how)
     plan = replace((plan or Plan()).asked(), **asked)
@@ -157,24 +245,37 @@ def identify(
     # Everything is settled before the first draw.
     scheme = settle_validation(training, validation, test, blocks=plan.blocks, washout=plan.washout)
     settled, experiments = plan.settle(scheme), scheme.experiments
+    if experiments.test:  # before anything is drawn, not when they are opened
+        require_independent_records(experiments.test)
+        require_untouched(experiments.test, [one for one in experiments.roles if one[0] != "test"])
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 
     # The engine first: one that cannot be had leaves no folder behind.
     with computing.open_engine() as engine, RunFolder.start(run, settled, experiments) as folder:
+        # Entered before the first draw: whoever searches the same data again is told so.
+        search = None
+        if folder.stored:
+            search = Journal(folder.path.absolute().parent).enter(data_key(experiments), settled, folder.path.name)
+
         # Draw, train and score every network.
         table = run_search(settled, candidates, folder.ledger, engine, on_progress)
 
         # Pick the best, and derive what that is worth.
-        made = _made(folder, candidates, table[kept_of(settled, table)])
+        made = _made(folder, candidates, table[kept_of(settled, table)], worker_count(computing.workers))
         picked = made[0].model if made else None
         several = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         delivery = delivery_of(settled, len(made))
         digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
         digests |= {"model": picked.digest if picked else "", "committee": several.digest if several else ""}
         ran = [origin for one in candidates for origin in folder.ledger.origins(family=one.family)]
-        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()))
+        read = tuple(dict.fromkeys(record.note for _, record in experiments.roles if record.note))
+        said = {"data": read} if read else {}  # what was interpolated or resampled when the data were read
+        origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()), **said)
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
+        if search is not None and search > 1:
+            known = {**certificate.provenance, "search": look_of(certificate, settled, search).to_dict()}
+            certificate = replace(certificate, provenance=known)
         folder.finish(certificate, picked, several, delivery)
 
         # The models on validation data and, opened here, on test data.
@@ -186,6 +287,7 @@ def identify(
             if experiments.test:
                 second = record_once(folder, open_test_data(folder, settle_questions(settled.criterion)))
         scores, held = scores_of(folder), held_of(folder)
+        assessment = folder.record_assessment()
         if run is not None:
             write_page(folder)
     network, committee = (None, None) if picked is None else (folder.network, folder.committee)
@@ -201,22 +303,46 @@ def identify(
         committee=committee,
         committee_scores=None if committee is None else scores["committee" if several else "model"],
         generalisation=second,
-        chosen=scheme.chosen,
+        chosen=(*scheme.chosen, *(f"data: {note}" for note in read)),
         held=held,
+        assessment=assessment,
+        diagnostics=folder.diagnostics,
         run=None if run is None else folder.path,
+        experiments=experiments,
     )
 
 
-def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows) -> list[Made]:
+def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows, workers: int) -> list[Made]:
     """Train the networks that are kept, the best first: it must score what its row says.
 
-    A row that was forged before the certificate was written would otherwise be certified.
+    A row that was forged before the certificate was written would otherwise be certified. As many are trained at a time
+    as in the search.
     """
     families = {one.family: one for one in candidates}
-    made = [families[row["family"]].make(int(row["index"])) for row in rows]
+    threads = workers if all(one.parallel for one in candidates) else 1
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"
         ledger = folder.path / "ledger.sqlite" if folder.stored else "the ledger"
         raise DamagedFile(ledger, "row of the best network", why)
+    if made and folder.plan.confirm:
+        _require_confirmable(folder, families[rows["family"][0]], rows[0])
     return made
+
+
+def _require_confirmable(folder: RunFolder, drawn: Candidates, row: Any) -> None:
+    """Refuse a best network whose score follows from rounding: on another machine it would be another.
+
+    A certificate about it could not be told from a forged one.
+    """
+    moved, allowed = drawn.moved(row), folder.plan.confirm
+    if moved > allowed:
+        shift = "all of it" if not np.isfinite(moved) else f"{moved:.2g} of it"
+        raise RunError(
+            f"the best {noun(folder.plan.members).one}, {int(row['index'])}, scores {row['scores'][0]:.6g}, but {shift}"
+            f" changes when its readout changes in the twelfth digit, and the plan allows {allowed:g}: nobody could"
+            " confirm it, so nothing is certified; take the score robust, a law that clips or a shorter horizon, or"
+            " confirm=0 to certify it all the same"
+        )

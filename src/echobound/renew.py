@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from echobound.campaign import Computing, ComputingSettings
 from echobound.data import Record, as_records
+from echobound.data.copies import common
 from echobound.data.experiments import records_digest
 from echobound.errors import InputError
 from echobound.identify import Identification, identify
@@ -84,6 +85,7 @@ def renew(
     used = folder.experiments
     if records_digest([*new.training, *new.validation]) == records_digest([*used.training, *used.validation]):
         raise InputError(f"these are the data of {folder.path} itself: give new data to renew its certificate on")
+    _require_new([*new.training, *new.validation], [*used.training, *used.validation], folder.path)
     before = old.renewal or RenewalStep(plan=old.digest, update=0, updates=1 if updates is None else updates)
     if updates not in (None, before.updates):
         raise InputError(f"{before.updates} renewals were planned at the first one, but {updates} are asked for now")
@@ -91,3 +93,17 @@ def renew(
     return identify(
         first, second, test=test, plan=plan, computing=computing, run=into, on_progress=on_progress, **settings
     )
+
+
+def _require_new(records: Sequence[Record], used: Sequence[Record], run: Path) -> None:
+    """Refuse records that share data with those of the run, in whatever role, but for a sample or rounding.
+
+    A certificate on data that were searched before is another look at them, not a renewal.
+    """
+    for record in records:
+        for other in used:
+            if (found := common(record, other)) is not None:
+                raise InputError(
+                    f"{record.name} and the data of {run} have {found.words}: to train and score on them again would be"
+                    " another look at the old data, not a renewal; give new data"
+                )

@@ -105,6 +105,26 @@ def from_json(cls: type[T], content: Any, path: str | Path | None = None, name: 
     return cls(**{one: _read(content[one], hints[one], path, _inside(name, one)) for one in names})
 
 
+def fields_from_json(cls: Any, content: Any, names: Iterable[str], path: str | Path | None = None) -> dict[str, Any]:
+    """Some fields of a dataclass from JSON that has others too, each checked by its type.
+
+    Examples
+    --------
+    >>> from echobound.data import Record
+    >>> fields_from_json(Record, {"name": "tank", "sampling_time": "slow"}, ["name", "sampling_time"])
+    Traceback (most recent call last):
+        ...
+    echobound.errors.InputError: sampling_time: a number was expected, found 'slow'
+    """
+    if not isinstance(content, Mapping):
+        refuse(path, cls.__name__, f"an object was expected, found {shortened(repr(content))}")
+    hints = get_type_hints(cls)
+    for one in names:
+        if one not in content:
+            refuse(path, one, "missing")
+    return {one: _read(content[one], hints[one], path, one) for one in names}
+
+
 def require_names(expected: Iterable[str], content: Mapping[str, Any], path: str | Path | None, name: str = "") -> None:
     """Refuse content with other entries than those expected, by the name of the first that differs."""
     expected = set(expected)

@@ -29,7 +29,9 @@ def verify(
     """Draw fresh networks from the law of a run, and count those that violate its certificate.
 
     They come from a stream of their own, so that none is among those of the search. A second call continues at the next
-    unused index, and pools all fresh networks.
+    unused index, and pools all fresh networks: what they certify holds at every number of them together, so that one
+    may look and add more until content. A call that was interrupted is resumed by the next, and every fresh network
+    that was ever drawn counts.
 
     Parameters
     ----------
@@ -49,8 +51,9 @@ def verify(
     Returns
     -------
     dict
-        ``fresh``, ``violations``, ``p_value`` = P(X >= violations), ``epsilon_combined`` (what search and fresh
-        networks certify together; ties count) and the same under ``worst``; of several families, ``families`` too.
+        ``fresh``, ``violations``, ``p_value`` = P(X >= violations) for a number settled beforehand,
+        ``epsilon_combined`` (what search and fresh networks certify together, however often one looks; ties count) and
+        the same under ``worst``; of several families, ``families`` too.
 
     Examples
     --------
@@ -71,11 +74,13 @@ def verify(
     drawn = folder.candidates(how.kernel) if candidates is None else candidates
     with folder.writing() as ledger, how.open_engine() as engine:
         direction = folder.certificate.direction  # nothing is drawn for a certificate that does not follow from its run
-        total = len(folder.fresh) // len(drawn) + fresh
+        total = folder.fresh_due(fresh)
         progress = TotalProgress(on_progress, total * len(drawn), direction)
         for family in drawn:
             run_campaign(family.on(VERIFICATION), range(total), ledger, engine, on_progress=progress)
             progress.next()
-        folder.record_fresh(total)
+        before = folder.verified
+        folder.record_fresh(total, before)  # counted from here on, but one act until its page is written
         write_page(folder)
+        folder.record_fresh(total)
         return verification_of(folder)

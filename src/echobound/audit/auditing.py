@@ -119,4 +119,4 @@ def audit(
             )
     found = tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes)
     members = 1 if plan is None else plan.members
-    return Audit(folder.path, *found, *counts, seed=chosen, members=members)
+    return Audit(folder.path, *found, *counts, seed=chosen, members=members, unconfirmed=tuple(faults.unconfirmed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from echobound.runs.faults import Finding
 from echobound.scenario.words import noun
@@ -25,6 +25,9 @@ class Audit:
         What is not as it should be; empty if nothing was found.
     sensitive
         Differences that rounding explains, a sentence each. They are no sign of tampering.
+    unconfirmed
+        Differences that can be told neither from rounding nor from forgery, a sentence each: the numbers are of runs
+        that rounding changes visibly, but not to what is recorded.
     notes
         What else an auditor should know.
     claimed, others
@@ -46,11 +49,19 @@ class Audit:
     sampled: int
     seed: int
     members: int = 1
+    unconfirmed: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether nothing was found, and nothing is left that cannot be confirmed."""
+        return self.outcome == "passed"
+
+    @property
+    def outcome(self) -> Literal["passed", "cannot be confirmed", "found"]:
+        """Passed, found something, or neither: some numbers cannot be confirmed, and nothing else was found."""
+        if self.findings:
+            return "found"
+        return "cannot be confirmed" if self.unconfirmed else "passed"
 
     @property
     def retrained(self) -> int:
@@ -59,7 +70,11 @@ class Audit:
 
     @property
     def detection(self) -> list[dict[str, Any]]:
-        """For some shares of forged rows among the others: the probability that this audit would have found one."""
+        """For some shares of forged rows among the others: the probability that this sample contains one.
+
+        A forged row that is trained again is a finding, or cannot be confirmed; it passes only if it was moved no
+        further than rounding itself may move it.
+        """
         forged = {share: math.ceil(share * self.others) for share in SHARES} if self.others else {}
         found = {share: detection(self.others, self.sampled, count) for share, count in forged.items()}
         return [{"share": share, "forged": forged[share], "probability": found[share]} for share in forged]
@@ -70,6 +85,12 @@ class Audit:
         if self.findings:
             count = len(self.findings)
             return f"{count} finding{'s' * (count > 1)}: the certificate does not follow from this run as it is."
+        if self.unconfirmed:
+            count = len(self.unconfirmed)
+            return (
+                f"{count} number{'s' * (count > 1)} cannot be confirmed: rounding changes these runs visibly, but not"
+                " to what is recorded. This is neither a confirmation nor a sign of tampering."
+            )
         return (
             f"Nothing was found. All files of the run and every bound fit together, and {self.retrained} of"
             f" {self.claimed + self.others} {noun(self.members).many} were drawn and trained again."
@@ -82,7 +103,9 @@ class Audit:
             "passed": self.passed,
             "statement": self.statement,
             "findings": [dict(vars(finding)) for finding in self.findings],
+            "outcome": self.outcome,
             "sensitive": list(self.sensitive),
+            "unconfirmed": list(self.unconfirmed),
             "notes": list(self.notes),
             "claimed": self.claimed,
             "others": self.others,

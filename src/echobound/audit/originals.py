@@ -12,11 +12,15 @@ from echobound.data.overlap import places_in, samples_of
 from echobound.files import jsonable
 from echobound.runs.faults import Faults
 
+NOWHERE = "no such samples in them"
 KEPT = ("sampling_time", "input_names", "output_names")  # what a record has from its file besides samples
 
 
 def check_originals(experiments: Experiments, originals: Sequence[Record], faults: Faults) -> None:
-    """Every record of the run must be a part of an original one, and no sample of these may be left out."""
+    """Every record of the run must be a part of an original one, and no sample of these may be left out.
+
+    Test records of which nothing is in the originals are asked for instead.
+    """
     used = [np.zeros(len(original), dtype=bool) for original in originals]
     found_all = True
     numbers = {"training": 0, "validation": 0, "test": 0}
@@ -24,8 +28,15 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], fault
         numbers[role] += 1
         name = f"{role} record {numbers[role]}"
         places = [(i, at) for i, original in enumerate(originals) for at in places_in(record, original)]
+        nearest = "" if places else _nearest(record, originals)
+        if nearest == NOWHERE and role == "test":
+            # Test data come from files of their own, perhaps long after the others: these were not given.
+            faults.notes.append(
+                f"{name} ({record.name}) was not compared with its original: give its file with --data as well"
+            )
+            continue
         if not places:
-            faults.report("data.npz", name, "a part of the original data", _nearest(record, originals))
+            faults.report("data.npz", name, "a part of the original data", nearest)
             found_all = False
             continue
         unused = [(i, at) for i, at in places if not used[i][at : at + len(record)].any()]
@@ -42,7 +53,7 @@ def check_originals(experiments: Experiments, originals: Sequence[Record], fault
 
 def _nearest(record: Record, originals: Sequence[Record]) -> str:
     """Where a record departs from the original that it resembles most."""
-    part, best, said = samples_of(record), 0.5, "no such samples in them"
+    part, best, said = samples_of(record), 0.5, NOWHERE
     for original in originals:
         whole = samples_of(original)
         if part.shape[1] != whole.shape[1]:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from echobound.arrays import Array
 from echobound.data import Record
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import Experiments, records_digest
 from echobound.data.overlap import require_untouched
 from echobound.errors import InputError
 from echobound.files import jsonable
-from echobound.kernels.sensitivity import MOST_TRIES, READOUT, TOLERANCE, TRIES, relative
+from echobound.kernels.sensitivity import READOUT, TOLERANCE, Agreement, relative, spread_of
 from echobound.network import Committee
 from echobound.runs.faults import Faults
 from echobound.runs.folder import RunFolder
@@ -59,13 +61,14 @@ def replay_test_data(folder: RunFolder) -> tuple[Record, ...]:
         return later
     used = [(role, record) for role, record in experiments.roles if test is not own or role != "test"]
     faults.attempt("test data", lambda: require_untouched(test, used))
+    faults.attempt("test data", lambda: require_independent_records(test))
     # The best score by the ledger; none if all networks diverged.
     picked = faults.attempt("ledger.sqlite", lambda: folder.picked_score)
 
     def derived(tested: dict[str, Model]) -> Generalisation:
         settled = _settled(stated)
         known: dict[str, Any] = {"score": plan.measures[plan.plain], "picked": picked, "horizon": plan.horizon}
-        known["members"] = plan.members
+        known |= {"members": plan.members, "blocks": plan.blocks}
         second = generalisation_of(tested, training, test, settled, **known)
         digests = {**second.digests, **{name: one.digest for name, one in models.items()}}
         # When a criterion for data given later was named, nothing in the folder can show.
@@ -109,12 +112,16 @@ def _reconciled(
     distances = {key: _distance(numbers[key], theirs[key]) for key in numbers}
     beyond = {key: distance for key, distance in distances.items() if distance > TOLERANCE}
     if beyond:
-        wrong = [key for key, moves in _moves(numbers, beyond, moved).items() if moves < beyond[key]]
-        for key in wrong[:NAMED]:
+        judged = _judged(numbers, theirs, beyond, moved)
+        for key in [key for key, agreement in judged.items() if agreement == "different"][:NAMED]:
             faults.report(FILE, ", ".join(map(str, key)), numbers[key], theirs[key])
-        if len(wrong) < len(beyond):
-            most = max(distance for key, distance in beyond.items() if key not in wrong)
-            said = f"{len(beyond) - len(wrong)} errors in test episodes differ by {most:.1e} or less"
+        for key in [key for key, agreement in judged.items() if agreement == "unconfirmed"][:NAMED]:
+            said = f"{FILE}, {', '.join(map(str, key))}: {numbers[key]!r} here, {theirs[key]!r} there"
+            faults.unconfirmed.append(f"{said}; rounding moves it visibly, but not there")
+        explained = [key for key, agreement in judged.items() if agreement == "sensitive"]
+        if explained:
+            most = max(beyond[key] for key in explained)
+            said = f"{len(explained)} errors in test episodes differ by {most:.1e} or less"
             faults.sensitive.append(f"{said}, which is what rounding does to these free runs")
     try:
         return replace(
@@ -126,16 +133,33 @@ def _reconciled(
         return ours
 
 
-def _moves(numbers: Numbers, beyond: Distances, moved: Callable[[int], Generalisation]) -> Distances:
-    """How far numbers move when rounding is imitated; tried further where they come near, as rows are."""
-    most = dict.fromkeys(beyond, 0.0)
-    for number in range(MOST_TRIES):
-        open_ = [key for key, far in beyond.items() if (0 if number < TRIES else far / 100) <= most[key] < far]
-        if not open_:
-            break
-        other = _numbers(moved(number).to_dict())
-        most |= {key: max(most[key], _distance(numbers[key], other[key])) for key in open_}
-    return most
+def _judged(
+    numbers: Numbers, theirs: Numbers, beyond: Distances, moved: Callable[[int], Generalisation]
+) -> dict[tuple[Any, ...], Agreement]:
+    """What to say of each number that differs, by where it goes when rounding is imitated, as of rows."""
+    runs: dict[int, Numbers] = {}
+
+    def again(number: int, key: tuple[Any, ...]) -> Array:
+        if number not in runs:
+            runs[number] = _numbers(moved(number).to_dict())
+        return _value(runs[number][key])
+
+    judged: dict[tuple[Any, ...], Agreement] = {}
+    for key, distance in beyond.items():
+        stored = _value(theirs[key])
+        if np.isnan(stored).any():
+            judged[key] = "different"
+            continue
+        found = spread_of(_value(numbers[key]), lambda number, key=key: again(number, key), stored)  # type: ignore[misc]
+        judged[key] = found.agreement(stored, distance)
+    return judged
+
+
+def _value(number: Any) -> Array:
+    """A number as an array; None is an episode in which the model diverged, what is no number is NaN."""
+    if number is None:
+        return np.array([np.inf])
+    return np.array([number if isinstance(number, float | int) and not isinstance(number, bool) else np.nan], float)
 
 
 def _numbers(content: dict[str, Any]) -> Numbers:

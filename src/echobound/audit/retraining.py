@@ -116,6 +116,9 @@ class Retraining:
                 # Of a committee, a member may have had another ridge.
                 if drawn.stream == SEARCH and (row["ridge"] != other["ridge"] or isinstance(drawn, Committees)):
                     self.tied |= {(drawn.family, draw) for draw in drawn.draws(int(row["index"]))}
+            elif agreement == "unconfirmed":
+                said = f"{_row(drawn, row)} here, {_row(drawn, other)} in the ledger"
+                self.faults.unconfirmed.append(f"{name}: {said}; rounding moves it visibly, but not there")
             elif agreement == "different":
                 different += 1
                 if different <= NAMED:

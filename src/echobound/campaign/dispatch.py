@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from echobound.scenario.words import noun
 
 AHEAD = 2  # batches submitted for each worker: one in hand, one waiting
 LOSSES = 3  # times a batch may be lost with its worker
+STALLED = 60.0  # seconds without a finished batch after which that is said, or ten times what the last one took
 GLANCE = 0.2  # seconds between looks at signals and at the engine's health
 OnProgress = Callable[[Progress], None]
 
@@ -55,6 +57,9 @@ def run_campaign(
     with one_blas_thread(), asked_to_stop() as asked:
         tell(progress)
         if todo:
+            # Here, whatever the engine: networks are trained here in the end, and workers find the code that is kept.
+            candidates.prepare(lambda words: tell(replace(progress, doing=words)))
+            ledger.begin(indices, candidates.measures[0].direction, stream, family)  # the clock starts now
             engine.start(candidates)
             for report in _reports(engine, batches, asked):
                 ledger.append(report.rows, engine=engine.name, kernel=candidates.code, place=report.place)
@@ -79,6 +84,9 @@ def evaluate_draws(
     start, sign = time.monotonic(), 1.0 if candidates.measures[0].direction == "max" else -1.0
     with one_blas_thread(), asked_to_stop() as asked:
         if len(indices):
+            nothing = Progress(0, len(indices), None, None, 0, 0.0, 0)
+            candidates.prepare(lambda words: on_progress(replace(nothing, doing=words)) if on_progress else None)
+            start = time.monotonic()
             engine.start(candidates)
         for report in _reports(engine, batches, asked):
             rows = np.concatenate([rows, report.rows])
@@ -97,7 +105,7 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
     pending: dict[Future[Report], list[int]] = {}
     lost: deque[list[int]] = deque()
     losses: Counter[int] = Counter()
-    stopping = False
+    stopping, patience = False, _Patience(engine)
     while pending or lost or (batches.left and not stopping):
         if asked() is None:
             while (lost or batches.left) and len(pending) < AHEAD * engine.workers:
@@ -109,6 +117,7 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             for future in engine.cancel(list(pending)):
                 del pending[future]
         engine.check()
+        patience.check(len(pending))
         if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
@@ -132,7 +141,31 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
                 continue
             require_same_versions(report.place.host, asdict(report.place))
             batches.took(len(batch), report.seconds)
+            patience.heard(report.seconds)
             yield report
+
+
+class _Patience:
+    """Says so if no batch is finished for long: a worker that was paused holds its batches without a word."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.last, self.limit = engine, time.monotonic(), STALLED
+
+    def heard(self, seconds: float) -> None:
+        """A batch that took so long was finished."""
+        self.last, self.limit = time.monotonic(), max(STALLED, 10 * seconds)
+
+    def check(self, pending: int) -> None:
+        """Warn, and then half as often."""
+        waited = time.monotonic() - self.last
+        if pending and waited > self.limit:
+            self.limit *= 2
+            warnings.warn(
+                f"no batch was finished for {waited:.0f} s, and {pending} are with the workers of the engine"
+                f" {self.engine.name!r}: are these stopped, or out of memory? Rows so far are safe; Ctrl-C ends, and"
+                " the same command resumes",
+                stacklevel=2,
+            )
 
 
 def _how_to_resume(signum: int, ledger: Ledger, reached: Progress, candidates: Candidates) -> str:

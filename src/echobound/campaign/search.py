@@ -34,7 +34,7 @@ def run_search(
     for family in candidates:
         found.append(_search_family(plan, family, ledger, engine, total))
         total.next()
-    return np.concatenate(found)
+    return found[0] if len(found) == 1 else np.concatenate(found)  # a long table is not held twice
 
 
 def _search_family(plan: SettledPlan, candidates: Candidates, ledger: Ledger, engine: Engine, tell: OnProgress) -> Rows:

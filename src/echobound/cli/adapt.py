@@ -11,9 +11,9 @@ import typer
 from echobound.cli.reading import ColumnsOfRun
 from echobound.cli.runs import Run, Which, stored_model
 from echobound.cli.show import print_facts
+from echobound.cli.simulate import score_words
 from echobound.cli.terminal import AsJson, Quiet, print_json, spinner, words
 from echobound.data import Record
-from echobound.kernels import compiled_dynamics
 from echobound.network import Model, respond
 from echobound.network.adaptation import adapt_all
 from echobound.runs import RunFolder
@@ -63,12 +63,12 @@ def adapt(
     if left_out:
         facts.append(("left out", f"{left_out} members that were not trained by least squares and cannot follow"))
     for name, one in (scores or {}).items():
-        facts.append((f"test, {name}", f"FIT {one['fit']:.5g} %, RMSE {one['rmse']:.5g}"))
+        facts.append((f"test, {name}", score_words(one, model.output_units)))
     print_facts([*facts, ("not covered", NOT_COVERED), ("model", str(output))])
 
 
 def _scores(model: Model, tests: list[Record]) -> Summary:
     """FIT and RMSE of the free run over all test records."""
-    pairs = respond(model, tests, dynamics=compiled_dynamics())
+    pairs = respond(model, tests)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return summary(measured, simulated, tests[0].output_names)

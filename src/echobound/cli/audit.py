@@ -41,7 +41,8 @@ def audit(
     data again. With --data, the data of the run are compared with the original files; give the same reading options as
     to identify. Nothing in the folder is changed.
 
-    Exits with code 1 if anything was found.
+    Exits with code 1 if anything was found, and with code 3 if nothing was found but some numbers cannot be confirmed:
+    rounding changes these runs visibly, but not to what is recorded.
     """
     files = [file for part in data or () for file in words(part)]
     originals = _originals(run, files, reading) if files else None
@@ -54,7 +55,7 @@ def audit(
     else:
         _print(outcome)
     if not outcome.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if outcome.findings else 3)
 
 
 def _originals(run: Path, files: list[str], reading: Reading) -> list[Record] | None:
@@ -70,6 +71,7 @@ def _originals(run: Path, files: list[str], reading: Reading) -> list[Record] | 
 def _print(outcome: Audit) -> None:
     print_lines(f"- {finding}" for finding in outcome.findings)
     print_lines([outcome.statement], style="bold" if outcome.passed else "bold red")
+    print_lines(f"cannot be confirmed: {sentence}" for sentence in outcome.unconfirmed)
     print_lines(f"sensitive: {sentence}" for sentence in outcome.sensitive)
     print_lines(f"note: {note}" for note in outcome.notes)
     if not outcome.retrained:
@@ -79,7 +81,7 @@ def _print(outcome: Audit) -> None:
     print_lines([f"trained again: all {outcome.claimed} networks that carry a claim, and {others}"])
     if sampled < outcome.others:
         print_lines(
-            f"had {row['share']:.0%} of the others ({row['forged']}) been forged, one would have been found with"
-            f" probability {row['probability']:.4g}"
+            f"had {row['share']:.0%} of the others ({row['forged']}) been forged, one would have been trained again"
+            f" (and found, or not confirmed) with probability {row['probability']:.4g}"
             for row in outcome.detection
         )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 import echobound
+from echobound.cli.inspect import look_at, print_inspection
 from echobound.cli.options import ComputingOptions, Options
-from echobound.cli.reading import ColumnsRequired, TestFiles, ValidationFiles
-from echobound.cli.show import model_facts, print_result
+from echobound.cli.reading import Columns, Reading, TestFiles, ValidationFiles
+from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
+from echobound.data import Record
+from echobound.errors import InputError
 from echobound.identify import Identification
 from echobound.network import PlantModel
 from echobound.plan import Plan
@@ -20,7 +24,8 @@ from echobound.plants import ph_experiment
 from echobound.runs.holding import ended
 from echobound.scenario.words import noun
 
-PANEL = "What is drawn and certified"
+PANEL, DRAWN = "What is scored and certified", "What is drawn"
+PANELS = dict.fromkeys(("law", "order", "trainer", "quick", "members", "committee", "seed"), DRAWN)
 RunDir = Annotated[Path | None, typer.Option("--run", help="Run folder; a new one under runs/ if not given.")]
 DEMO = Options(
     PANEL,
@@ -54,8 +59,8 @@ def identify(
         list[str],
         typer.Argument(metavar="FILE", help="CSV, Parquet, .mat, NPZ or Excel; several are several experiments."),
     ],
-    reading: ColumnsRequired,
-    plan: Annotated[Plan, Options(PANEL)],
+    reading: Columns,
+    plan: Annotated[Plan, Options(PANEL, panels=PANELS)],
     computing: ComputingOptions,
     validation: ValidationFiles = None,
     test: TestFiles = None,
@@ -65,17 +70,21 @@ def identify(
 ) -> None:
     """Identify a system from files of its inputs and outputs, and certify the result.
 
-    Only the columns have to be given. Everything else is chosen by the data, and the output says what was chosen and
-    why: short data are validated in blocks, and the end of long data is held out. The run folder holds the plan, the
-    data, the scores of every network, the model, the certificate and a page. The same command resumes an interrupted
-    run.
+    Only the columns have to be given; without them the first file is shown, as `inspect` does, with the command to
+    type. Everything else is chosen by the data, and the output says what was chosen and why: short data are validated
+    in blocks, and the end of long data is held out. The run folder holds the plan, the data, the scores of every
+    network, the model, the certificate and a page. The same command resumes an interrupted run.
     """
     # Pieces between gaps that are shorter than the washout are useless; whole files may be as short as the data allow.
-    shortest = plan.washout + 1 if plan.washout is not None else 101 if reading.missing == "split" else 2
-    training, picking, testing = (
-        reading.read(files, shortest) if files else None for files in (data, words(validation), words(test))
+    if not reading.inputs or not reading.outputs:
+        _show_columns(data[0], reading, as_json)
+    shortest = plan.washout + 1 if plan.washout is not None else 101 if "split" in reading.missing else 2
+    roles = reading.read_roles(data, shortest)
+    training = roles["training"]
+    picking, testing = (
+        _of_role(roles, role, words(files), replace(reading, rows=None), shortest)
+        for role, files in (("validation", validation), ("test", test))
     )
-    assert training is not None
     with progress(noun(plan.members).many, quiet) as show:
         result = echobound.identify(
             training,
@@ -87,6 +96,26 @@ def identify(
             on_progress=show,
         )
     finish(result, as_json, [*result.chosen, *reading.notes(training, data), *_defaults(plan)])
+
+
+def _show_columns(file: str, reading: Reading, as_json: bool) -> NoReturn:
+    """Show what is in a file instead of identifying from it, since nobody said which columns to use."""
+    found = look_at(file, reading)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_inspection(found)
+    missing = " and ".join(f"--{side}" for side in ("inputs", "outputs") if not getattr(reading, side))
+    raise InputError(f"say which columns are meant with {missing}: the command above has a guess to start from")
+
+
+def _of_role(
+    roles: dict[str, list[Record]], role: str, files: list[str], reading: Reading, shortest: int
+) -> list[Record] | None:
+    """The records of a role, from files of their own or from rows of the one file."""
+    if files and role in roles:
+        raise InputError(f"--{role} and --rows {role}=... were both given: leave out one of them")
+    return reading.read(files, shortest) if files else roles.get(role)
 
 
 _LAWS = {
@@ -124,11 +153,11 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
             limit = None if second is None else second.limit(beside)
             facts[name] |= {"scores": scores, "episodes": None if limit is None else limit.to_dict()}
     content = {
+        **assessment_facts(result.assessment),
         "run": str(result.run),
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
         "ended": ended(result.table),
-        "scores": result.scores,
         "stability": result.network.stability.to_dict() if isinstance(result.network, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),
         "episodes": None if result.episodes is None else result.episodes.to_dict(),

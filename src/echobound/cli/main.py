@@ -7,10 +7,12 @@ audit that found something). 2: bad input. 130, 143: stopped by SIGINT (Ctrl-C) 
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -18,14 +20,19 @@ import typer
 from echobound.cli.adapt import adapt
 from echobound.cli.audit import audit
 from echobound.cli.bounds import plan
+from echobound.cli.compare import compare
+from echobound.cli.control import control
+from echobound.cli.export import export
 from echobound.cli.generalise import generalise
 from echobound.cli.identify import demo, identify
+from echobound.cli.inspect import inspect
 from echobound.cli.options import with_options
 from echobound.cli.paper import reproduce, simulate_plant
 from echobound.cli.renew import renew
 from echobound.cli.runs import figures, report, show, verify
-from echobound.cli.simulate import simulate
-from echobound.cli.terminal import stop
+from echobound.cli.simulate import predict, simulate
+from echobound.cli.studio import studio
+from echobound.cli.terminal import say, stop
 from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
 
@@ -44,7 +51,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"echobound {version('echobound')}")
+        say(f"echobound {version('echobound')}")
         raise typer.Exit
 
 
@@ -56,7 +63,7 @@ def _options(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        say(context.get_help())
 
 
 # In the order of the overview, each with an example.
@@ -64,19 +71,26 @@ COMMANDS: dict[Callable[..., None], str] = {
     plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
     simulate_plant: "--samples 8000 --output ph.csv",
     demo: "",
+    inspect: "plant.csv",
+    studio: "measurements",
     identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
     simulate: "runs/demo-1 inputs.csv --output simulated.csv",
+    predict: "runs/demo-1 new.csv --horizon 10",
+    compare: "runs/first runs/second new.csv",
+    control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
     verify: "runs/demo-1 --fresh 500",
     show: "runs/demo-1",
     generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
     renew: "runs/plant new.csv --open-loop --updates 12",
     adapt: "runs/plant new.csv --test later.csv --output adapted.npz",
+    export: "runs/plant --to c --output plant --check",
     audit: "runs/plant --data plant.csv",
     watch: "runs/demo-1",
     report: "runs/demo-1 --open",
     figures: "runs/demo-1 --format pdf",
     reproduce: "--orders 10,50,200",
 }
+RESUMED = {"identify", "demo", "renew", "verify", "reproduce"}  # commands whose work is kept when they are stopped
 for command, arguments in COMMANDS.items():
     name = command.__name__.replace("_", "-")
     app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
@@ -87,24 +101,42 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter must not stop us
-    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}", error=True)
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk can be told
     except EchoboundError as error:
         stop(str(error), 2)
     except _Terminated:
         code = 143
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except BrokenPipeError:  # whoever read our output has enough
+        _drop_output()
+        code = 128 + signal.SIGPIPE
+    except OSError as error:
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        why = f"{where}{error.strerror or error}"
+        stop(f"the system refused to read or write ({why}): free some space or repair the permissions", 2)
+    except MemoryError:
+        stop("there is not enough memory for that: give less data, a smaller order or fewer workers", 2)
     except Exception as error:
         message = getattr(error, "format_message", None)  # the command-line parser's own errors
         if message is None:
             raise
         stop(f"{message()} (see echobound --help)".replace("\n", " "), 2)
     if code in (130, 143):
-        stop("stopped: what was finished is kept, and the same command with the same --run resumes it", code)
+        kept = "what was finished is kept, and the same command with the same --run resumes it"
+        stop(f"stopped: {kept}" if set(sys.argv[1:2]) & RESUMED else "stopped", code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """Let go of what could not be printed: Python would try again at the end, and complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Terminated(BaseException):

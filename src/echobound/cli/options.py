@@ -38,6 +38,8 @@ class Options:
         Fields that have to be given.
     help
         Other help texts, by field.
+    panels
+        Other titles, by field.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Options:
     only: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     help: Mapping[str, str] = field(default_factory=dict)
+    panels: Mapping[str, str] = field(default_factory=dict)
 
 
 ComputingOptions = Annotated[Computing, Options("Computing")]
@@ -103,7 +106,7 @@ class _Group:
         option = typer.Option(
             "--" + (one.metadata["option"] or one.name).replace("_", "-"),
             help=self.mark.help.get(one.name, one.metadata["help"]),
-            rich_help_panel=self.mark.panel,
+            rich_help_panel=self.mark.panels.get(one.name, self.mark.panel),
         )
         annotation: Any = Annotated[kind if required or default is not None else kind | None, option]
         parameter = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)

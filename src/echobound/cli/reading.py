@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from echobound.cli.options import Options
 from echobound.data import Reading as Sampling
-from echobound.data import Record, read_records
+from echobound.data import Record, read_table
+from echobound.data.guessing import quoted, time_column
+from echobound.data.reading import checked
+from echobound.data.rows import Ranges, parse_roles
 from echobound.data.table import Table
+from echobound.errors import InputError
 from echobound.plan.plan import setting
 
-PANEL = "Reading files"
+PANEL = "Data"
 ValidationFiles = Annotated[
     str | None, typer.Option(metavar="FILE,...", help="Files to pick the best network on.", rich_help_panel=PANEL)
 ]
@@ -26,31 +31,75 @@ TestFiles = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns of a file are used, and how they become records.
+    """Which columns and rows of a file are used, and how they become records.
 
     Parameters
     ----------
     inputs, outputs
-        Columns by name, or by number from 1.
-    sampling_time, time, resample, decimate, missing, sheet
+        Columns by name, by number from 1, or by a range of numbers.
+    sampling_time, time, time_unit, dates, resample, decimate, missing, header_row, skip_rows, sheet
         As in `read_records`.
+    rows
+        Ranges of rows, as in `read_records`; where a command asks for several kinds of data, each after its role.
     """
 
     inputs: tuple[str, ...] = setting(
-        (), "Input columns by name, or by number from 1, separated by commas.", text="words"
+        (), "Input columns by name, or by number from 1 (2-4 are three), separated by commas.", text="words"
     )
     outputs: tuple[str, ...] = setting((), "Output columns, likewise.", text="words")
     sampling_time: float | None = setting(None, "Seconds between samples.")
-    time: str | None = setting(None, "Column of sample times, in seconds or as time stamps.")
+    time: str | None = setting(None, "Column of sample times, as numbers or as time stamps.")
+    time_unit: str | None = setting(None, "Unit of the sample times, such as ms; from the file, or s, if not given.")
+    dates: str | None = setting(None, "How dates are written: european (31/12/2024) or american (12/31/2024).")
+    rows: str | None = setting(None, "Rows of the file to use, by their numbers in it: 2-701,1102-1701.")
     resample: float | None = setting(None, "New sampling time in seconds, behind an anti-aliasing filter.")
     decimate: int | None = setting(None, "Keep every k-th sample, behind an anti-aliasing filter.")
-    missing: str = setting("error", "Missing values: error refuses them, split makes separate experiments.")
+    missing: str = setting(
+        "error",
+        "Missing values: error refuses them, interpolate:3 fills gaps of up to 3 samples, split makes separate"
+        " experiments.",
+    )
+    header_row: int | None = setting(None, "Row that has the names of the columns, if it is not found; 0 if none has.")
+    skip_rows: int | None = setting(None, "Rows at the top of the file to pass over.")
     sheet: str | None = setting(None, "Sheet of an Excel file.")
 
     def read(self, files: Sequence[str], shortest: int = 2) -> list[Record]:
-        """The records of files; with ``missing="split"`` there may be more of them than files."""
-        options = self._options(leave_out=("inputs", "outputs"))
-        return list(read_records(list(files), self.inputs, self.outputs, shortest=shortest, **options))
+        """The records of files; there may be more of them than files where rows or gaps separate them.
+
+        Rows that were given for several roles are all read.
+        """
+        [records] = self._read(files, [self._all_ranges(files)], shortest)
+        return records
+
+    def read_roles(self, files: Sequence[str], shortest: int = 2) -> dict[str, list[Record]]:
+        """The records of files by role, as `rows` says; all are for training if it says nothing."""
+        roles = parse_roles(self.rows) if self.rows else {}
+        if not roles or "" in roles:
+            return {"training": self.read(files, shortest)}
+        if "training" not in roles:
+            raise InputError(f"--rows {self.rows} has no rows for training: add training=FIRST-LAST")
+        self._all_ranges(files)
+        return dict(zip(roles, self._read(files, list(roles.values()), shortest), strict=True))
+
+    def _all_ranges(self, files: Sequence[str]) -> Ranges:
+        if self.rows and len(files) > 1:
+            raise InputError(f"--rows speaks of the rows of one file, but {len(files)} were given: give one of them")
+        return tuple(one for ranges in (parse_roles(self.rows) if self.rows else {}).values() for one in ranges)
+
+    def _read(self, files: Sequence[str], groups: Sequence[Ranges], shortest: int) -> list[list[Record]]:
+        """The records of each group of rows; read together, so that one sampling time is found for all."""
+        every = tuple(one for ranges in groups for one in ranges)
+        sampling, found = self.sampling(shortest, every), list[list[Record]]()
+        for file in files:
+            table = self.open(file)
+            if not self.inputs or not self.outputs:
+                raise InputError(f"say which columns are inputs and which are outputs: {table.names.available()}")
+            found += [list(each) for each in table.stretches(self.inputs, self.outputs, sampling)]
+        checked([record for each in found for record in each], shortest)
+        if not every:
+            return [[record for each in found for record in each]]
+        pieces = iter(found)
+        return [[record for _ in ranges for record in next(pieces)] for ranges in groups]
 
     def read_like(self, record: Record, files: Sequence[str]) -> list[Record]:
         """The same, with the names and the sampling time of a record where none are given."""
@@ -63,29 +112,46 @@ class Reading:
         )
         return complete.read(files)
 
+    def open(self, file: str | Path) -> Table:
+        """The table of a file."""
+        rows = {"header_row": self.header_row, "skip_rows": self.skip_rows}
+        return read_table(file, self.sheet, dates=self.dates, **rows)
+
+    def sampling(self, shortest: int = 2, rows: Ranges = ()) -> Sampling:
+        """How columns of numbers become records."""
+        names = {one.name for one in fields(Sampling)} & {one.name for one in fields(self)}
+        return Sampling(**{name: getattr(self, name) for name in names} | {"shortest": shortest, "rows": rows})
+
     def records_of(
         self, table: Table, inputs: Sequence[str], outputs: Sequence[str] | None, shortest: int
     ) -> tuple[Record, ...]:
         """The records of a table; for a simulation, outputs may be None."""
-        sampling = Sampling(shortest=shortest, **self._options(leave_out=("inputs", "outputs", "sheet")))
-        return table.records(inputs, outputs, sampling)
-
-    def _options(self, leave_out: tuple[str, ...]) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in leave_out}
+        return table.records(inputs, outputs, self.sampling(shortest, self._all_ranges([table.source])))
 
     def notes(self, records: Sequence[Record], files: Sequence[str]) -> list[str]:
         """What the user should know about how the files were read, a sentence each."""
         said = []
         if self.sampling_time is None and self.time is None:
-            said.append("sampling time: one second between samples was assumed: give --sampling-time or --time")
+            table = self.open(files[0])
+            likely = time_column(table)
+            if table.period is not None:
+                said.append(f"sampling time: {records[0].sampling_time:g} s, by {table.period[0]} of {table.source}")
+            elif likely is None:
+                said.append("sampling time: one second between samples was assumed: give --sampling-time or --time")
+            else:
+                said.append(
+                    "sampling time: one second between samples was assumed, though there is a column of times: give"
+                    f" --time {quoted(likely)}"
+                )
         if self.resample is not None or self.decimate is not None:
             how = f"--resample {self.resample:g}" if self.resample is not None else f"--decimate {self.decimate}"
             said.append(f"{how}: the sampling time is {records[0].sampling_time:g} s, behind an anti-aliasing filter")
-        if len(records) > len(files):
+        if len(records) > len(files) and "split" in self.missing and not self.rows:
             said.append(f"--missing split: {len(files)} file{'s' * (len(files) > 1)} gave {len(records)} experiments")
         return said
 
 
 NAMED = {"inputs": "Input columns, if not named as in the run.", "outputs": "Output columns, likewise."}
-ColumnsRequired = Annotated[Reading, Options(PANEL, required=("inputs", "outputs"))]
+ROLES = "Rows of the file by role, by their numbers in it: training=2-701,1102-1701,validation=702-1101,test=1702-."
+Columns = Annotated[Reading, Options(PANEL, help={"rows": ROLES})]
 ColumnsOfRun = Annotated[Reading, Options(PANEL, help=NAMED)]

@@ -11,7 +11,7 @@ import typer
 
 import echobound
 from echobound.cli.options import ComputingOptions
-from echobound.cli.show import model_facts, print_result
+from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
 from echobound.errors import InputError, RunError
 from echobound.network import PlantModel
@@ -21,6 +21,7 @@ from echobound.runs.holding import ended
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 from echobound.scenario.words import noun
+from echobound.typed import to_json
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 IMPLAUSIBLE = 1e-4  # a count of violations this improbable speaks against the certificate
@@ -82,11 +83,14 @@ def show(
     quantile: Annotated[
         float | None, typer.Option(help="Also state where this quantile of all scores lies; 0.5 is the median.")
     ] = None,
+    details: Annotated[bool, typer.Option("--details", help="Everything: diagnostics, statements, scores.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the certificate of a run, after deriving each of its numbers again from the ledger."""
+    """Say what the model of a run is worth, after deriving each number of its certificate again from the ledger."""
     folder = RunFolder(run)
-    content: dict[str, Any] = {"run": str(run), "certificate": folder.certificate.to_dict()}
+    certificate = folder.certificate
+    content: dict[str, Any] = {**assessment_facts(folder.assessment), "run": str(run)}
+    content |= {"certificate": certificate.to_dict()}
     content |= {"ended": ended(folder.search), **model_facts(folder)}
     if isinstance(folder.models.get("model"), PlantModel):
         content |= {"stability": folder.network.stability.to_dict(), "order": folder.network.order}
@@ -98,7 +102,10 @@ def show(
     if as_json:
         print_json(content)
     else:
-        print_result(content, folder.search["scores"][:, 0])
+        asked = details or rank is not None or quantile is not None
+        if asked and folder.stores_data:
+            content["diagnostics"] = [to_json(one) for one in folder.diagnostics.findings]
+        print_result(content, folder.search["scores"][:, 0], details=asked)
 
 
 def report(

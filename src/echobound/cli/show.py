@@ -7,20 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from echobound.arrays import Scores
-from echobound.cli.terminal import console
+from echobound.cli.terminal import console, say
+from echobound.diagnostics.paired import Difference
+from echobound.diagnostics.telling import told
+from echobound.diagnostics.verdict import SYMBOLS, WORDS
 from echobound.identify import Identification
 from echobound.network import bound_words
 from echobound.report.panels import ScorePanel, histogram
 from echobound.runs import RunFolder
+from echobound.runs.assessment import Assessment, linear_content
 from echobound.runs.holding import Held, held_of
 from echobound.runs.scoring import COVERED, NOT_COVERED
-from echobound.scenario import title_of
+from echobound.scenario import Generalisation, title_of
 from echobound.scenario.words import Noun, noun, score_title, upward
+from echobound.typed import to_json
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 WIDEST = 100
+COLOURS = {"good": "green", "usable": "cyan", "poor": "yellow", "unusable": "red"}
+SAID = {"network": "the picked network", "committee": "the committee"}
 BLOCKS = " ▁▂▃▄▅▆▇█"
 ROWS = 4  # of the histogram, eight steps each
 
@@ -66,12 +73,104 @@ def _model_facts(model: Any, held: Held) -> dict[str, Any]:
     }
 
 
-def print_result(content: Mapping[str, Any], scores: Scores) -> None:
-    """Print what `identify`, `demo` and `show` give: set in a panel on a terminal, plain lines when piped."""
+def assessment_facts(found: Assessment | None) -> dict[str, Any]:
+    """What JSON says first: the first line, the verdict, the linear model, the scores, and what diagnostics found."""
+    if found is None:
+        return {"summary": None, "verdict": None, "linear": None, "scores": {}, "diagnostics": []}
+    return {
+        "summary": found.summary,
+        "verdict": found.verdict.to_dict(),
+        "linear": linear_content(found.linear),
+        "scores": found.scores,
+        "diagnostics": [to_json(one) for one in found.findings],
+    }
+
+
+def print_result(content: Mapping[str, Any], scores: Scores, *, details: bool = False) -> None:
+    """Print what `identify`, `demo` and `show` give: the first line, the verdict and the certificate's sentence.
+
+    With details, or where there is no verdict, all of the certificate and everything else that is known follow.
+    """
+    if content.get("verdict"):
+        _print_verdict(content)
+        if not details:
+            print_facts(_short(content))
+            return
+    _print_certificate(content, scores)
+
+
+def _print_verdict(content: Mapping[str, Any]) -> None:
+    """The first line, the verdict, its reasons and what to do next."""
+    out, verdict = console(), content["verdict"]
+    word, colour = WORDS[verdict["grade"]], COLOURS[verdict["grade"]]
+    if not out.is_terminal:
+        say(content["summary"])
+        say(f"Verdict: {word}")
+        print_facts([*(("because", one) for one in verdict["reasons"]), *(("next", one) for one in verdict["next"])])
+        return
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    width = min(out.width, WIDEST)
+    sign = f"{SYMBOLS[verdict['grade']]} " if "utf" in (out.encoding or "").lower() else ""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, said in (("because", verdict["reasons"]), ("next", verdict["next"])):
+        for number, one in enumerate(said):
+            table.add_row("" if number else name, Text(one))
+    parts = Group(Text(content["summary"], style="bold"), Text(), table)
+    heading = Text(f"{sign}{word}", style=f"bold {colour}")
+    out.print(Panel(parts, title=heading, title_align="left", width=width, padding=(1, 2), border_style=colour))
+    out.print()
+
+
+def _short(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is worth a line without being asked for."""
+    certificate, run = content["certificate"], Path(content["run"])
+    yield "certificate", certificate["statement"]
+    if search := certificate.get("provenance", {}).get("search"):
+        yield "searches", search["words"]
+    yield from _linear_facts(content["linear"])
+    if content.get("delivered"):
+        yield "delivered", f"{SAID[content['delivered']]}{_about(content)}"
+        yield from _scores(content["scores"])
+    yield from second_facts(content.get("generalisation"))
+    if content.get("verification"):
+        yield "verified", content["verification"]["statement"]
+    for choice in content.get("chosen", ()):
+        yield "note", choice
+    if content.get("delivered"):
+        yield "model", str(run / "model.npz")
+    yield "page", str(run / "report.html")
+    yield "details", f"echobound show {run} --details"
+
+
+def _about(content: Mapping[str, Any]) -> str:
+    """What the certificate is about, where that is not the delivered model."""
+    if "network" in content and content["network"] is not None and content["delivered"] == "committee":
+        return " (the certificate is about its best network)"
+    return ""
+
+
+def _linear_facts(linear: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if linear is None:
+        return
+    said = linear["words"]
+    for role, name in (("difference", "held-out"), ("test_difference", "test")):
+        if linear[role] is not None:
+            said += f"; on {name} data your model is {Difference(**linear[role]).words}"
+    yield "linear model", said
+
+
+def _print_certificate(content: Mapping[str, Any], scores: Scores) -> None:
+    """The certificate in a panel on a terminal, plain lines when piped; then all facts."""
     out, certificate = console(), content["certificate"]
     title = "Certificate" if certificate["status"] == "certified" else f"All {_drawn(certificate).many} diverged"
     if not out.is_terminal:
-        print(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
+        say(f"{title}: {certificate['statement']}\n{certificate['worst']['statement']}")
         print_facts(_facts(content))
         return
     from rich.console import Group
@@ -94,7 +193,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values: in two columns on a terminal, plain lines when piped."""
     out = console()
     if not out.is_terminal:
-        print("\n".join(f"{name}: {value}" for name, value in facts))
+        say("\n".join(f"{name}: {value}" for name, value in facts))
         return
     from rich.table import Table
     from rich.text import Text
@@ -165,11 +264,17 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     drawn += f", {content['ended']['held']} held at a limit" if "ended" in content else ""
     certified = f"{drawn}; together they certify epsilon = {upward(certificate['epsilon_exact'])} {rule}"
     yield _drawn(certificate).many, certified
+    yield from _linear_facts(content.get("linear"))
+    for one in content.get("diagnostics", ()):
+        mark = "look: " if one["alarm"] else ""
+        yield one["name"], " ".join([f"{mark}{one['words']}", *([one["advice"]] if one["advice"] else [])])
     for statement in certificate["statements"]:
         yield title_of(statement["kind"], certificate.get("members", 1)), statement["words"]
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
+    if search := certificate.get("provenance", {}).get("search"):
+        yield "searches", search["words"]
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]
@@ -194,13 +299,15 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _delivered(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Which model is delivered, and what is to be said of each, the delivered one first."""
     delivered, committee = content["delivered"], content.get("committee")
-    said = {"network": "the picked network", "committee": "the committee"}
+    said = SAID
     covers = "the certificate is about it"
     if "network" in content and delivered == "committee":
         covers = "the certificate is about the picked network, not about the committee"
     yield "delivered", f"{said[delivered]} ({covers}). {content['reason']}"
     if committee and committee["members"]:
         yield "committee", f"median of networks {', '.join(map(str, committee['members']))}"
+    if not any("scores" in content.get(name, {}) for name in said if content.get(name)):
+        yield from _scores(content.get("scores", {}), f"{delivered}, ")
     yield "bound", f"of {said[delivered]}: {content['bounded'][0].lower()}{content['bounded'][1:]}"
     for name in sorted(said, key=lambda name: name != delivered):
         if content.get(name):
@@ -210,9 +317,8 @@ def _delivered(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def second_facts(second: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
     """What the second certificate says, from its JSON; nothing without one."""
-    for one in second["words"] if second else ():
-        about = one["about"]
-        yield (about if about == "on test data" else f"new data, {about}"), one["says"]
+    for about, says in told(Generalisation.from_dict(second)) if second else ():
+        yield (about if about == "on test data" else f"new data, {about}"), says
 
 
 def _scores(scores: Mapping[str, Any], whose: str = "") -> Iterator[tuple[str, str]]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from echobound.campaign.interrupt import Interrupted
+from echobound.errors import printable
 from echobound.files import jsonable
-from echobound.runs.progress import Progress
+from echobound.runs.progress import Progress, status_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,15 +24,25 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def console(*, error: bool = False) -> Console:
-    """A console; plain text without styles when it is not a terminal."""
+    """A console; plain text without styles when it is not a terminal, and no control characters but its own."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False, soft_wrap=not (sys.stderr if error else sys.stdout).isatty())
+    class Plain(Console):
+        def render(self, *args: Any, **options: Any) -> Iterator[Any]:
+            for segment in super().render(*args, **options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Plain(stderr=error, highlight=False, soft_wrap=not (sys.stderr if error else sys.stdout).isatty())
+
+
+def say(text: str, *, error: bool = False, end: str = "\n") -> None:
+    """Print a text as it is, with the control characters in it written out."""
+    print(printable(text), file=sys.stderr if error else sys.stdout, end=end, flush=error)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; non-finite numbers become null."""
-    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
+    say(json.dumps(jsonable(value), indent=2, ensure_ascii=False))
 
 
 def print_lines(lines: Iterable[str], style: str | None = None) -> None:
@@ -53,37 +64,9 @@ def numbers(text: str, name: str) -> list[int]:
         raise typer.BadParameter(f"{name} must be whole numbers separated by commas, got {text!r}") from None
 
 
-def status_line(event: Progress) -> str:
-    """The progress of a campaign on one line: networks done, speed, time left, best and worst score, failures."""
-    parts = [f"{event.done}/{event.planned}"]
-    if event.rate is not None:
-        parts.append(f"{event.rate:.3g}/s")
-    if event.remaining:
-        parts.append(f"{duration(event.remaining)} left")
-    if event.best is None:
-        return ", ".join([*parts, "no network yet"])
-    parts += [f"best {event.best:.5g}", f"worst {event.worst:.5g}"]
-    return ", ".join([*parts, f"{event.failures} diverged"] if event.failures else parts)
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds.
-
-    Examples
-    --------
-    >>> duration(75), duration(90_061)
-    ('1:15', '1 d 1:01:01')
-    """
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
-    clock = f"{hour}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-    return f"{days} d {clock}" if days else clock
-
-
 def stop(sentence: str, code: int) -> NoReturn:
     """End with one sentence on stderr."""
-    print(f"echobound: {sentence}", file=sys.stderr)
+    say(f"echobound: {sentence}", error=True)
     sys.exit(code)
 
 
@@ -123,7 +106,7 @@ def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.mono
         nonlocal last
         if clock() - last >= every:
             last = clock()
-            print(f"{what}: {status_line(event)}", file=sys.stderr, flush=True)
+            say(f"{what}: {status_line(event)}", error=True)
 
     return show
 
@@ -141,7 +124,7 @@ def bar(what: str) -> Iterator[Callable[[Progress], None]]:
 
         def show(event: Progress) -> None:
             # The bar has its own column for what is done.
-            text = "compiling and starting" if event.best is None else status_line(event).split(", ", 1)[1]
+            text = event.doing or ("starting" if event.best is None else status_line(event).split(", ", 1)[1])
             rich_bar.update(task, completed=event.done, total=event.planned, status=text)
 
         yield show

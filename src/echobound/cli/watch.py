@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from echobound.cli.runs import Run
-from echobound.cli.terminal import AsJson, print_json, progress, status_line
+from echobound.cli.terminal import AsJson, print_json, progress, say, stop
+from echobound.runs.progress import SteadyRate, status_line
 from echobound.runs.status import CampaignStatus, status_of
 
 
@@ -30,13 +31,18 @@ def watch(
         campaign = {"run": str(run), "running": status.running, "holder": status.holder, "what": status.what}
         print_json(campaign | known)
         return
-    with progress(str(run), quiet=once or not status.running) as tell:
-        while tell is not None and status.running:
-            if status.progress is not None:
-                tell(status.progress)
-            time.sleep(every)
-            status = status_of(run)
-    print(f"{run}: {_words(status)}")
+    steady = SteadyRate()
+    try:
+        with progress(str(run), quiet=once or not status.running) as tell:
+            while tell is not None and status.running:
+                if status.progress is not None:
+                    tell(steady(status.progress))
+                time.sleep(every)
+                status = status_of(run)
+    except KeyboardInterrupt:
+        # Only the look at it ends: the campaign is another process.
+        stop(f"no longer watching {run}: {_words(status)}; the campaign goes on", 130)
+    say(f"{run}: {_words(status)}")
 
 
 def _words(status: CampaignStatus) -> str:

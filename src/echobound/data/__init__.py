@@ -2,6 +2,7 @@
 
 from echobound.data.checks import default_washout, require_longer_than_washout, require_varying_outputs
 from echobound.data.formats import read_table
+from echobound.data.inspection import Inspection, inspect_file
 from echobound.data.reading import read_csv, read_records
 from echobound.data.record import Record, as_records
 from echobound.data.sampling import Reading
@@ -9,11 +10,13 @@ from echobound.data.scaling import Scaling
 from echobound.data.splitting import split
 
 __all__ = [
+    "Inspection",
     "Reading",
     "Record",
     "Scaling",
     "as_records",
     "default_washout",
+    "inspect_file",
     "read_csv",
     "read_records",
     "read_table",

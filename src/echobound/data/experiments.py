@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from echobound.data.record import Record
-from echobound.errors import DamagedFile, InputError
+from echobound.errors import DamagedFile
 from echobound.files import digest, read_npz, write_npz
+from echobound.typed import fields_from_json, shortened
 
 DESCRIPTION = ("sampling_time", "input_names", "output_names", "input_units", "output_units", "name")
 
@@ -42,7 +42,15 @@ class Experiments:
 
     def save(self, path: Path) -> None:
         """Write an NPZ file."""
-        described = [{"role": role, **{n: getattr(record, n) for n in DESCRIPTION}} for role, record in self.roles]
+        described = [
+            # A note is written only where there is one: other files stay as they were before there were any.
+            {
+                "role": role,
+                **{n: getattr(record, n) for n in DESCRIPTION},
+                **({"note": record.note} if record.note else {}),
+            }
+            for role, record in self.roles
+        ]
         arrays = {f"{letter}{i}": getattr(r, letter) for i, (_, r) in enumerate(self.roles) for letter in "uy"}
         write_npz(path, {"kind": "data", "format": 1, "records": described}, arrays)
 
@@ -53,10 +61,11 @@ class Experiments:
         found: dict[str, list[Record]] = {"training": [], "validation": [], "test": []}
         try:
             for i, entry in enumerate(header["records"]):
-                about: dict[str, Any] = {n: entry[n] for n in DESCRIPTION}
+                noted = ["note"] if isinstance(entry, dict) and "note" in entry else []
+                about = fields_from_json(Record, entry, (*DESCRIPTION, *noted))
                 found[entry["role"]].append(Record(u=arrays[f"u{i}"], y=arrays[f"y{i}"], **about))
-        except (KeyError, TypeError, InputError) as error:
-            raise DamagedFile(path, "header", f"it does not describe records, {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedFile(path, "header", f"it does not describe records, {shortened(str(error))}") from None
         return cls(**{role: tuple(records) for role, records in found.items()})
 
 

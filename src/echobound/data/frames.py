@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Vector
+from echobound.data.dates import order_of, stamp
 from echobound.data.table import Table, Target, load_columns, one_line, reading_as
 from echobound.errors import DataError, MissingExtra
 
@@ -75,7 +75,8 @@ def table_of_frame(frame: Any, name: str = "frame") -> Table:
 def _pandas(series: Any, label: str, is_time: bool) -> NDArray[Any]:
     kind = getattr(series.dtype, "kind", "O")
     if kind == "M":
-        stamps = series.dt.tz_localize(None) if getattr(series.dtype, "tz", None) is not None else series
+        # In UTC: local times jump by an hour twice a year.
+        stamps = series.dt.tz_convert(None) if getattr(series.dtype, "tz", None) is not None else series
         return np.asarray(stamps.to_numpy(dtype="datetime64[ns]"))
     if kind == "c":
         raise DataError(f"{label} is complex: real numbers are needed, so give real and imaginary parts as two columns")
@@ -133,8 +134,11 @@ def _stamps(cells: Iterable[str | None], label: str, is_time: bool, kind: str) -
     """Parse time stamps written as text; other text is refused."""
     texts = ["NaT" if cell is None else cell for cell in cells]
     if is_time:
-        with suppress(ValueError):
-            return np.array(texts, dtype="datetime64[ns]")
+        order = order_of(texts, label)
+        read = [None if text == "NaT" else stamp(text, order) for text in texts]
+        known = [one for one, text in zip(read, texts, strict=True) if one is not None or text != "NaT"]
+        if known and all(one is not None and one.zoned == getattr(known[0], "zoned", None) for one in known):
+            return np.array([np.datetime64("NaT" if one is None else one.micros, "us") for one in read])
     found = next((text for text in texts if text != "NaT"), "")
     raise DataError(
         f"{label} holds text (type {kind}, such as {found[:40]!r}): numbers are needed"
@@ -154,9 +158,15 @@ def read_parquet(path: Path) -> Table:
         raise MissingExtra("reading Parquet", extra="files") from None
     # Both options keep memory small: by default whole column chunks are read ahead.
     opened = partial(pyarrow.parquet.ParquetFile, path, pre_buffer=False, buffer_size=1 << 16)
-    checked = partial(reading_as, path, "a Parquet file", pyarrow.ArrowException, OSError)
+    checked = partial(reading_as, path, "a Parquet file")  # pyarrow raises errors of many kinds
     with checked(), opened() as file:
-        schema, length = file.schema_arrow, file.metadata.num_rows
+        schema, length, about = file.schema_arrow, file.metadata.num_rows, file.metadata
+        rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+        if sum(rows) != length or min(rows, default=0) < 0:
+            raise DataError(
+                f"{path.name} says that it has {length} rows, but its parts have {sum(rows)}: is the file complete?"
+                " Save or export it again"
+            )
     names = [one_line(name) for name in schema.names]
     if not length:
         raise DataError(f"{path.name} has no rows: rows of numbers are needed")
@@ -180,5 +190,10 @@ def read_parquet(path: Path) -> Table:
                         origin = values[0]  # seconds count from the first stamp of the file, not of the batch
                     into[start : start + len(batch)] = _numbers(values, label, is_time, origin)
                 start += len(batch)
+        if start != length:  # what was not written would be whatever the memory held
+            raise DataError(
+                f"{path.name} says that it has {length} rows, but {start} are there: is the file complete? Save or"
+                " export it again"
+            )
 
     return Table(path.name, tuple(names), partial(load_columns, length, fill))

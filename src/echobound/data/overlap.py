@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from echobound.arrays import Signal
+from echobound.data.copies import common
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -57,4 +58,9 @@ def require_untouched(test: Sequence[Record], used: Sequence[tuple[str, Record]]
                 raise DataError(
                     f"{record.name} is among the {role} data of this run: a second certificate needs data that played"
                     " no part in any choice"
+                )
+            if (found := common(record, other)) is not None:
+                raise DataError(
+                    f"{record.name} and the {role} data of this run have {found.words}: a second certificate needs data"
+                    " that played no part in any choice"
                 )

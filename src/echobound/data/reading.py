@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from echobound.data.columns import Column
 from echobound.data.formats import read_table
 from echobound.data.frames import is_frame, table_of_array, table_of_frame
 from echobound.data.record import Record, as_records, require_alike
-from echobound.data.sampling import Column, Reading
+from echobound.data.rows import Ranges, parse_ranges
+from echobound.data.sampling import Reading
 from echobound.data.table import Table
 from echobound.errors import DataError
 
@@ -30,6 +32,11 @@ def read_records(
     resample: float | None = None,
     decimate: int | None = None,
     sheet: str | None = None,
+    rows: str | Ranges | None = None,
+    header_row: int | None = None,
+    skip_rows: int | None = None,
+    dates: str | None = None,
+    time_unit: str | None = None,
 ) -> tuple[Record, ...]:
     """Read records from files, frames or arrays; each of several is an experiment.
 
@@ -40,14 +47,17 @@ def read_records(
         ``(time, column)``, or a list of these; all of them need `inputs` and `outputs`. Or what `as_records` takes: a
         pair ``(u, y)``, an object that unpacks to ``u, y``, or a list of these.
     inputs, outputs
-        Columns by name or by number from 1, one or several; for .mat and .npz files, variables.
+        Columns by name (with or without a unit in brackets), by number from 1 or by a range of numbers (``"2-4"``), one
+        or several; for .mat and .npz files, variables.
     sampling_time
-        Seconds between samples. If neither this nor `time` is given, 1.0 is assumed; tell the user so.
+        Seconds between samples. If neither this nor `time` is given, a single number ``Ts`` (``dt``, or ``fs`` for a
+        rate) in a .mat or .npz file counts; otherwise 1.0 is assumed, and the user should be told.
     time
-        Column of sample times, in seconds or as time stamps; they must be regular unless `resample` is given.
+        Column of sample times, as numbers or as time stamps; they must be regular unless `resample` is given.
     missing
-        ``"error"`` refuses missing values; ``"split"`` splits the data at missing values and at gaps in the sample
-        times, and makes a record of each piece.
+        ``"error"`` refuses missing values; ``"interpolate:3"`` fills gaps of at most three samples by straight lines,
+        in values and in sample times; ``"split"`` splits the data at gaps and makes a record of each piece;
+        ``"interpolate:3,split"`` splits at longer gaps. What was filled is said in the record's `note`.
     shortest
         Records with fewer samples are refused; pieces with fewer samples are left out, with a warning.
     resample
@@ -56,6 +66,13 @@ def read_records(
         Keep every k-th sample, after an anti-aliasing filter.
     sheet
         Sheet of an Excel file.
+    rows
+        Ranges of rows to use, each an experiment, by the numbers that rows have in the file: ``"2-701,1102-"``. In text
+        and Excel files the header is a row too; elsewhere the first sample is row 1.
+    header_row, skip_rows, dates
+        As in `read_table`.
+    time_unit
+        Unit of the numbers in the time column, such as ``"ms"``; by default the one in the file, or seconds.
 
     Examples
     --------
@@ -68,17 +85,24 @@ def read_records(
     >>> len(slow), slow.sampling_time
     (10, 5.0)
     """
-    reading = Reading(sampling_time, time, missing, shortest, resample, decimate)
+    ranges = parse_ranges(rows) if isinstance(rows, str) else tuple(rows or ())
+    reading = Reading(sampling_time, time, missing, shortest, resample, decimate, ranges, time_unit)
+    layout = {"sheet": sheet, "header_row": header_row, "skip_rows": skip_rows, "dates": dates}
     sources = _with_columns(source)
     records = [] if sources else _from_pairs(source, inputs, outputs, reading)
     for number, one in enumerate(sources, start=1):
-        table = _table(one, f"{type(one).__name__} {number}" if len(sources) > 1 else type(one).__name__, sheet)
+        table = _table(one, f"{type(one).__name__} {number}" if len(sources) > 1 else type(one).__name__, layout)
         if inputs is None or outputs is None:
             raise DataError(
                 f"say which columns are inputs and which are outputs: {table.source} has"
                 f" {', '.join(table.columns[:30])}"
             )
         records += table.records(inputs, outputs, reading)
+    return checked(records, shortest)
+
+
+def checked(records: Sequence[Record], shortest: int = 2) -> tuple[Record, ...]:
+    """Refuse records that do not fit together or are too short, and warn of inputs that never change."""
     require_alike(records)
     for record in records:
         if len(record) < shortest:
@@ -94,7 +118,7 @@ def read_records(
             warnings.warn(
                 f"input {name!r} is {first:g} in all samples of {data}: nothing can be learned from it, so check the"
                 " column and its unit",
-                stacklevel=2,
+                stacklevel=3,  # the caller of read_records
             )
     return tuple(records)
 
@@ -147,17 +171,18 @@ def _has_columns(source: Any) -> bool:
     return isinstance(source, str | os.PathLike | np.ndarray) or is_frame(source)
 
 
-def _table(source: Any, name: str, sheet: str | None) -> Table:
+def _table(source: Any, name: str, layout: dict[str, Any]) -> Table:
     if isinstance(source, np.ndarray):
         return table_of_array(source, name)
-    return table_of_frame(source, name) if is_frame(source) else read_table(source, sheet)
+    return table_of_frame(source, name) if is_frame(source) else read_table(source, **layout)
 
 
 def _from_pairs(source: Any, inputs: Any, outputs: Any, reading: Reading) -> list[Record]:
-    if inputs is not None or outputs is not None or reading.time is not None or reading.missing != "error":
+    other = reading.time is not None or reading.missing != "error" or reading.rows
+    if inputs is not None or outputs is not None or other:
         raise DataError(
-            "inputs, outputs, time and missing apply to files, frames and arrays with columns; a pair (u, y) has none:"
-            " leave them out"
+            "inputs, outputs, time, rows and missing apply to files, frames and arrays with columns; a pair (u, y) has"
+            " none: leave them out"
         )
     period = reading.sampling_time
     return [reading.resampled(r if period is None else replace(r, sampling_time=period)) for r in as_records(source)]

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal, Vector
+from echobound.displays import few, figure_of, html_table, one_line
 from echobound.errors import DataError
 from echobound.files import digest
+
+SHORTEST = 1e-18  # seconds between two samples; its reciprocal is longer than the universe is old
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +33,16 @@ class Record:
         Units for axes and tables; empty if not given.
     name
         What to call the experiment in messages.
+    note
+        What was done to the data when they were read, such as samples that were interpolated; not part of the digest.
 
     Examples
     --------
     >>> record = Record(u=[0.0, 1.0, 1.0], y=[0.0, 0.0, 0.5], sampling_time=10.0)
     >>> len(record), record.inputs, record.outputs, record.output_names
     (3, 1, 1, ('y1',))
+    >>> record
+    <Record 'record': samples 3 every 10 s, inputs u1, outputs y1>
     """
 
     u: Signal
@@ -46,6 +53,7 @@ class Record:
     input_units: tuple[str, ...] = ()
     output_units: tuple[str, ...] = ()
     name: str = "record"
+    note: str = ""
 
     def __post_init__(self) -> None:
         for side, letter in (("input", "u"), ("output", "y")):
@@ -77,12 +85,26 @@ class Record:
             raise DataError(
                 f"{self.name} has {len(self.u)} input samples but {len(self.y)} output samples: give as many of both"
             )
-        if not (np.isfinite(self.sampling_time) and self.sampling_time > 0):
-            raise DataError(f"the sampling time must be a positive number of seconds, got {self.sampling_time}")
+        require_sampling_time(self.sampling_time)
         object.__setattr__(self, "sampling_time", float(self.sampling_time))
 
     def __len__(self) -> int:
         return len(self.u)
+
+    def _facts(self) -> dict[str, str]:
+        period = f"{len(self)} every {self.sampling_time:g} s"
+        facts = {"samples": period, "inputs": few(self.input_names), "outputs": few(self.output_names)}
+        return facts | ({"note": self.note} if self.note else {})
+
+    def __repr__(self) -> str:
+        return one_line(f"Record {self.name!r}", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Record {self.name}", self._facts())
+
+    def plot(self, **options: Any) -> Any:
+        """Draw inputs and outputs over time; a Matplotlib figure, whose ``axes`` can be changed."""
+        return figure_of(self, **options)
 
     @property
     def inputs(self) -> int:
@@ -117,6 +139,22 @@ class Record:
     def digest(self) -> str:
         """SHA-256 of arrays, names of channels, units and sampling time."""
         return digest(self.identity())
+
+
+def require_sampling_time(value: float, name: str = "sampling time") -> None:
+    """Refuse a sampling time that is not a positive number of seconds, or that no experiment can have.
+
+    Examples
+    --------
+    >>> require_sampling_time(1e-320)
+    Traceback (most recent call last):
+        ...
+    echobound.errors.DataError: the sampling time must be a positive number of seconds from 1e-18 to 1e+18, got 1e-320
+    """
+    if not SHORTEST <= value <= 1 / SHORTEST:  # NaN is refused as well; beyond these limits, ratios overflow
+        raise DataError(
+            f"the {name} must be a positive number of seconds from {SHORTEST:g} to {1 / SHORTEST:g}, got {value}"
+        )
 
 
 def as_records(records: Any, what: str = "training") -> tuple[Record, ...]:

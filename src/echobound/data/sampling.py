@@ -12,12 +12,15 @@ from typing import NoReturn
 import numpy as np
 
 from echobound.arrays import Signal, Vector
-from echobound.data.record import Record
+from echobound.data.columns import Column
+from echobound.data.missing import Missing
+from echobound.data.record import Record, require_sampling_time
+from echobound.data.room import require_room
+from echobound.data.rows import Ranges
+from echobound.data.units import SECONDS
 from echobound.errors import DataError
 
-Column = str | int  # by name, or by number from 1
 RowOf = Callable[[int], int]  # from the number of a sample to its row in the file, for messages
-MISSING = ("error", "split")
 JITTER = 1e-3
 """Tolerance of a time step, relative; also between a time column and a given sampling time."""
 PRINTED = 0.05
@@ -26,6 +29,8 @@ at most this fraction of a step."""
 GAP = 1.5
 """A step of more than this many usual steps is a gap: samples are missing there."""
 CHUNK = 65536  # samples examined together, so that a long record needs no second array of its length
+LARGEST = 1e12  # samples of a record that anyone could mean
+COLUMNS = 4  # arrays of its length, at least, that resampling a record takes
 MOST = 1000  # largest numerator and denominator of a ratio of sampling times for which one filter is designed
 
 
@@ -47,22 +52,36 @@ class Reading:
     shortest: int = 2
     resample: float | None = None
     decimate: int | None = None
+    rows: Ranges = ()
+    time_unit: str | None = None
 
     def __post_init__(self) -> None:
-        if self.missing not in MISSING:
+        Missing.parse(self.missing)
+        if self.time_unit is not None and self.time_unit not in SECONDS:
             raise DataError(
-                f"missing must be one of {', '.join(MISSING)}, got {self.missing!r}: refuse missing values, or split"
-                " the data at them"
+                f"the unit of times must be one of {', '.join(SECONDS)}, got {self.time_unit!r}: choose one of them"
             )
-        if self.resample is not None and not (math.isfinite(self.resample) and self.resample > 0):
-            raise DataError(
-                f"the sampling time to resample to must be a positive number of seconds, got {self.resample}"
-            )
+        for name, value in (("sampling time", self.sampling_time), ("sampling time to resample to", self.resample)):
+            if value is not None:
+                require_sampling_time(value, name)
         if self.resample is not None and self.decimate is not None:
             raise DataError("resample and decimate both change the sampling time: give only one of them")
 
+    def every(self, sampling_time: float) -> Reading:
+        """The same with a sampling time."""
+        return replace(self, sampling_time=sampling_time)
+
     def resampled(self, record: Record) -> Record:
-        """Return a record at the sampling time that is asked for."""
+        """Return a record at the sampling time that is asked for, with a note of it."""
+        changed = self._resampled(record)
+        if changed.sampling_time == record.sampling_time:
+            return changed
+        said = (
+            f"resampled from {record.sampling_time:g} s to {changed.sampling_time:g} s behind an anti-aliasing filter"
+        )
+        return replace(changed, note="; ".join(note for note in (record.note, said) if note))
+
+    def _resampled(self, record: Record) -> Record:
         if self.resample is not None:
             return resampled(record, self.resample)
         return record if self.decimate is None else decimated(record, self.decimate)
@@ -121,7 +140,7 @@ class TimeColumn:
             warnings.warn(
                 f"{self.name} has a gap of {steps[widest]:g} s before row {self.row_of(widest + 1)}, bridged by a"
                 " straight line: use missing='split' (--missing split) to make separate records instead",
-                stacklevel=5,  # the caller of read_records
+                stacklevel=6,  # the caller of read_records
             )
         return _interpolated(signals, self.values, target, usual)
 
@@ -156,84 +175,6 @@ class TimeColumn:
         return float(f"{(self.values[-1] - self.values[0]) / steps:.12g}") if steps else 1.0
 
 
-def pieces(
-    u: Signal,
-    y: Signal,
-    times: TimeColumn | None,
-    row_of: RowOf,
-    reading: Reading,
-    name: str,
-    channels: tuple[tuple[str, ...], tuple[str, ...]],
-) -> tuple[Record, ...]:
-    """Make records of signals: cut at missing values if that is asked for, then resampled.
-
-    Where nothing is cut the record takes over the arrays without a copy, so the caller must not write to them again.
-    """
-    if reading.resample is not None and times is None and reading.sampling_time is None:
-        raise DataError(
-            f"{name} cannot be resampled to {reading.resample:g} s because its own sampling time is unknown: give the"
-            " sampling time or the time column"
-        )
-    split = reading.missing == "split"
-    found = _complete(u, y, times, name) if split else [(0, len(u))]
-    # A single sample has no sampling time. One is kept if there is nothing else, so that the refusal can count it.
-    bounds = [(start, stop) for start, stop in found if stop - start > 1] or found[:1]
-    period = 1.0 if reading.sampling_time is None else reading.sampling_time
-    if times is not None and reading.resample is None:
-        period = _common_step([times.part(*ends) for ends in bounds], reading.sampling_time)
-    records = []
-    for start, stop in bounds:
-        whole = stop - start == len(u)
-        signals = (u, y) if whole else (u[start:stop].copy(), y[start:stop].copy())
-        if times is not None and reading.resample is not None:
-            signals, period = times.part(start, stop).on_grid(signals, reading.resample)
-        for signal in signals:
-            signal.flags.writeable = False
-        part = name if whole else f"{name} (rows {row_of(start)} to {row_of(stop - 1)})"
-        records.append(reading.resampled(Record(*signals, period, *channels, name=part)))
-    if not split:
-        return tuple(records)
-    kept = tuple(record for record in records if len(record) >= reading.shortest)
-    if not kept:
-        raise DataError(
-            f"{name} has at most {max(map(len, records))} samples in a row without missing values, fewer than the"
-            f" {reading.shortest} needed: shorten the washout or repair the data"
-        )
-    if len(kept) < len(found):
-        warnings.warn(
-            f"{name}: {len(found) - len(kept)} of {len(found)} pieces between missing values are shorter than"
-            f" {reading.shortest} samples and were left out",
-            stacklevel=4,  # the caller of read_records
-        )
-    return kept
-
-
-def _complete(u: Signal, y: Signal, times: TimeColumn | None, name: str) -> list[tuple[int, int]]:
-    """Return the bounds (start, stop) of each stretch without missing values and without gaps in time."""
-    good = np.asarray(np.isfinite(u).all(axis=1) & np.isfinite(y).all(axis=1))
-    if times is not None:
-        good &= np.isfinite(times.values)
-    edges = np.flatnonzero(np.diff(good, prepend=False, append=False))  # starts and stops in turn
-    if not len(edges):
-        raise DataError(f"{name} has no row without missing values: give data in which some rows are complete")
-    if times is not None and good.sum() > 1:
-        present = np.flatnonzero(good)
-        steps = np.diff(times.values[present])
-        gaps = np.setdiff1d(present[1:][steps > GAP * np.median(steps)], edges)
-        edges = np.sort(np.concatenate([edges, gaps, gaps]))  # at a gap one stretch stops and another starts
-    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
-
-
-def _common_step(parts: list[TimeColumn], given: float | None) -> float:
-    """Return the sampling time of all pieces, each of which must be regular; the longest gives the best estimate."""
-    longest = max(parts, key=lambda part: len(part.values))
-    usual = longest.step(given)
-    for part in parts:
-        if part is not longest and not math.isclose(step := part.step(), usual, rel_tol=PRINTED):
-            part.refuse_irregular(1, step, usual)
-    return usual
-
-
 def resampled(record: Record, sampling_time: float) -> Record:
     """Return a record at another sampling time; if that is longer, a zero-phase filter prevents aliasing.
 
@@ -245,6 +186,8 @@ def resampled(record: Record, sampling_time: float) -> Record:
     """
     from scipy.signal import resample_poly
 
+    require_sampling_time(sampling_time, "sampling time to resample to")
+    _require_samples(len(record) * record.sampling_time / sampling_time, record.name, sampling_time)
     ratio = _ratio(record.sampling_time, sampling_time)
     if ratio is None:
         # No ratio of small integers: interpolate to the new grid, or to a finer one that contains it.
@@ -275,6 +218,15 @@ def decimated(record: Record, factor: int) -> Record:
     return resampled(record, record.sampling_time * int(factor))
 
 
+def _require_samples(count: float, name: str, step: float) -> None:
+    """Refuse to make a record of so many samples, unless there are some and they fit into the memory at hand."""
+    if count < 1:
+        raise DataError(f"{name} is shorter than one sample of {step:g} s: resample it to a shorter sampling time")
+    if not count < LARGEST:
+        raise DataError(f"{name} would have {count:.3g} samples of {step:g} s: resample it to a longer sampling time")
+    require_room(math.ceil(count) * COLUMNS, f"{name} with {count:.3g} samples of {step:g} s")
+
+
 def _ratio(old: float, new: float) -> Fraction | None:
     """Return old / new if it is a ratio of small integers, or one over an integer of any size; else None."""
     quotient = old / new
@@ -287,6 +239,7 @@ def _interpolated(
 ) -> tuple[tuple[Signal, Signal], float]:
     """Interpolate linearly to a regular grid that is as fine as the data and divides `target`; return its step too."""
     fine = target / max(1, math.ceil(target / usual - JITTER))
+    _require_samples((times[-1] - times[0]) / fine, "the record", fine)
     count = math.floor((times[-1] - times[0]) / fine * (1 + 1e-12)) + 1
     grid = times[0] + fine * np.arange(count)
     u, y = (np.stack([np.interp(grid, times, column) for column in signal.T], axis=1) for signal in signals)

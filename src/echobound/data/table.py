@@ -12,15 +12,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from echobound.arrays import Signal, Vector
+from echobound.data.columns import Column, Names
+from echobound.data.layout import one_line
 from echobound.data.record import Record
-from echobound.data.sampling import Column, Reading, TimeColumn, pieces
+from echobound.data.room import require_room
+from echobound.data.rows import Ranges, bounds_of
+from echobound.data.sampling import Reading, TimeColumn
+from echobound.data.stretches import pieces
+from echobound.data.units import SECONDS
 from echobound.errors import DamagedFile, DataError, MissingExtra
 
+__all__ = ["Faults", "Groups", "Loaded", "RowNumbers", "Table", "Target", "load_columns", "one_line", "reading_as"]
+
 NAMED = 5  # rows with faults that a message lists
+SHORT = 20  # missing samples in a row that a message proposes to fill
 
 
 class RowNumbers:
@@ -65,9 +75,14 @@ class Faults:
             self.wrong = sample, text
 
     @classmethod
-    def among(cls, values: Vector) -> Faults:
-        """Return the faults of a column that was loaded as numbers."""
+    def among(cls, values: Vector, bounds: Sequence[tuple[int, int]] = ()) -> Faults:
+        """Return the faults of a column that was loaded as numbers; only those within `bounds`, if there are any."""
         faults = cls()
+        if bounds:
+            outside = np.ones(len(values), dtype=bool)
+            for start, stop in bounds:
+                outside[start:stop] = False
+            values = np.where(outside, 0.0, values)
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum()
         if not np.isfinite(total):  # the sum needs no array as long as the column, unlike the search
@@ -90,6 +105,7 @@ class Loaded:
     times: Vector | None
     faults: dict[int, Faults]
     rows: RowNumbers
+    stamped: bool = False  # whether times were written as time stamps, whose unit is known
 
 
 def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: Groups, time: int | None) -> Loaded:
@@ -97,6 +113,7 @@ def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: 
 
     Only the result is allocated here; what reading needs beyond it is up to `fill`.
     """
+    require_room(length * (sum(map(len, groups)) + (time is not None)), "the data")
     signals = [np.empty((length, len(group))) for group in groups]
     times = None if time is None else np.empty(length)
     targets = [(p, s[:, c], False) for group, s in zip(groups, signals, strict=True) for c, p in enumerate(group)]
@@ -125,12 +142,26 @@ class Table:
     others: Mapping[str, str] = field(default_factory=dict)  # names of what cannot be a column, and what it is
     kind: str = "column"  # what messages call a column: "column" or "variable"
     header: bool = True  # whether the columns have names of their own
+    units: tuple[str, ...] = ()  # from a row of their own; empty if there is none
+    period: tuple[str, float] | None = None  # a sampling time that the file states, and what it is called there
+    cut: Callable[[Ranges], Table] | None = None  # the table of some rows alone, where the others may hold anything
+
+    @property
+    def names(self) -> Names:
+        """What names and numbers stand for."""
+        return Names(self.source, self.columns, self.several, self.others, self.kind)
+
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """Name and unit of each column: from a row of units, or in brackets behind the name."""
+        units = self.units or ("",) * len(self.columns)
+        return [(name, given or unit) for (name, unit), given in zip(self.names.labels, units, strict=True)]
 
     def signal(self, columns: Column | Iterable[Column]) -> Signal:
         """Return columns as numbers, ``(time, channel)``; text, NaN, infinities and empty cells are refused."""
-        positions = self._positions(columns)
+        positions = self.names.positions(columns)
         loaded = self.load([positions], None)
-        self._require_numbers(positions, loaded, missing="error")
+        self._require_numbers(positions, loaded, Reading())
         return loaded.signals[0]
 
     def records(
@@ -140,17 +171,34 @@ class Table:
         reading: Reading = Reading(),  # noqa: B008 (frozen)
         name: str | None = None,
     ) -> tuple[Record, ...]:
-        """Return one record, or several if it is split at missing values.
+        """Return one record; several if some rows are asked for, or if it is split at missing values.
 
         If `outputs` is None, as for a simulation, the inputs take their place.
         """
-        sides = {"input": self._positions(inputs)}
+        return tuple(record for each in self.stretches(inputs, outputs, reading, name) for record in each)
+
+    def stretches(
+        self,
+        inputs: Column | Iterable[Column],
+        outputs: Column | Iterable[Column] | None,
+        reading: Reading = Reading(),  # noqa: B008 (frozen)
+        name: str | None = None,
+    ) -> list[tuple[Record, ...]]:
+        """Return the records of each range of rows that is asked for; of the whole table if none is."""
+        if reading.rows and self.cut is not None:
+            return self.cut(reading.rows)._stretches(inputs, outputs, reading, name)
+        return self._stretches(inputs, outputs, reading, name)
+
+    def _stretches(
+        self, inputs: Column | Iterable[Column], outputs: Column | Iterable[Column] | None, reading: Reading, name: Any
+    ) -> list[tuple[Record, ...]]:
+        sides = {"input": self.names.positions(inputs)}
         if outputs is not None:
-            sides["output"] = self._positions(outputs)
+            sides["output"] = self.names.positions(outputs)
         for side, found in sides.items():
             if not found:
-                raise DataError(f"a record needs at least one {side} column: {self._available()}")
-        clock = None if reading.time is None else self._position(reading.time)
+                raise DataError(f"a record needs at least one {side} column: {self.names.available()}")
+        clock = None if reading.time is None else self.names.position(reading.time)
         used = [*(i for found in sides.values() for i in found), *([] if clock is None else [clock])]
         twice = [self.columns[i] for i in used if used.count(i) > 1]
         if twice:
@@ -166,73 +214,79 @@ class Table:
                 f"{self.source} has {len(u)} rows and {len(self.columns)} columns without names: one row per sample and"
                 " one column per channel are needed, so transpose it"
             )
-        self._require_numbers(used, loaded, reading.missing)
-        names = [tuple(self.columns[i] for i in found) for found in sides.values()]
+        bounds = bounds_of(reading.rows, len(u), loaded.rows.__getitem__, self.source)
+        if reading.rows and self.cut is None:  # columns that were loaded as numbers: only the rows in use count
+            parts = {
+                p: signal[:, c]
+                for found, signal in zip(sides.values(), (u, y), strict=False)
+                for c, p in enumerate(found)
+            }
+            parts |= {} if clock is None or loaded.times is None else {clock: loaded.times}
+            loaded.faults.update({p: Faults.among(values, bounds) for p, values in parts.items()})
+        self._require_numbers(used, loaded, reading)
+        labels = self.labels
+        names, units = ([tuple(labels[i][part] for i in found) for found in sides.values()] for part in (0, 1))
         row_of, times = loaded.rows.__getitem__, None
         if clock is not None and loaded.times is not None:
             label = f"time {self.kind} {self.columns[clock]!r} of {self.source}"
-            times = TimeColumn(loaded.times, label, row_of)
-        return pieces(u, y, times, row_of, reading, name or self.source, (names[0], names[-1]))
+            times = TimeColumn(self.seconds(loaded, clock, reading, label), label, row_of)
+        elif reading.sampling_time is None and self.period is not None:
+            reading = reading.every(self.period[1])
+        sides_of = (names[0], names[-1], units[0], units[-1])
+        return pieces(u, y, times, row_of, reading, name or self.source, sides_of, bounds)
 
-    def _positions(self, columns: Column | Iterable[Column]) -> list[int]:
-        """Return the positions of columns given by name or by number from 1; a matrix has several."""
-        found: list[int] = []
-        for column in (columns,) if isinstance(columns, str | int) else columns:
-            whole = self.several.get(column) if isinstance(column, str) else None
-            found += [self._position(column)] if whole is None else whole
-        return found
-
-    def _position(self, column: Column) -> int:
-        name = one_line(str(column))
-        same = [i for i, known in enumerate(self.columns) if known == name and not isinstance(column, int)]
-        if len(same) > 1:
-            numbers = " and ".join(str(i + 1) for i in same)
+    def seconds(self, loaded: Loaded, clock: int, reading: Reading, label: str) -> Vector:
+        """The times of a column in seconds, by the unit that is given or stands in the file."""
+        assert loaded.times is not None
+        unit = reading.time_unit or self.labels[clock][1]
+        if loaded.stamped:
+            if reading.time_unit is not None:
+                raise DataError(f"{label} holds time stamps, which need no unit: leave out time_unit (--time-unit)")
+            return loaded.times
+        if reading.time_unit is None and unit not in SECONDS and len(loaded.times) and loaded.times[0] > 1e11:
+            likely = next(u for u, least in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if loaded.times[0] > least)
             raise DataError(
-                f"{self.source} has several {self.kind}s named {name!r}: say which by its number, {numbers}"
+                f"{label} begins with {loaded.times[0]:.6g}, which looks like a count of {likely} since 1970: give"
+                f" time_unit={likely!r} (--time-unit {likely}), or --time-unit s if these are seconds"
             )
-        if same:
-            return same[0]
-        if name in self.others:
-            raise DataError(
-                f"{self.kind} {name!r} of {self.source} is {self.others[name]}: one real number per sample is needed"
-            )
-        if name.isdecimal() and 1 <= int(name) <= len(self.columns):
-            return int(name) - 1
-        raise DataError(f"there is no {self.kind} {name!r}: {self._available()}; give a name or a number from 1")
+        factor = SECONDS.get(unit, 1.0)
+        return loaded.times if factor == 1 else np.asarray(loaded.times * factor)
 
-    def _available(self) -> str:
-        shown = ", ".join(self.columns[:30])
-        more = f" and {len(self.columns) - 30} more" if len(self.columns) > 30 else ""
-        text = f"{self.source} has the {self.kind}s {shown}{more}" if self.columns else f"{self.source} has none"
-        if self.others:
-            unusable = ", ".join(f"{name} ({what})" for name, what in list(self.others.items())[:10])
-            text += f"; not usable as a signal: {unusable}"
-        return text
-
-    def _require_numbers(self, positions: Iterable[int], loaded: Loaded, missing: str) -> None:
+    def _require_numbers(self, positions: Iterable[int], loaded: Loaded, reading: Reading) -> None:
         rows = loaded.rows
         for position in positions:
-            fault = loaded.faults[position]
-            if not fault.count or (missing == "split" and fault.wrong is None):
+            fault, strict = loaded.faults[position], reading.missing == "error"
+            if not fault.count or (not strict and fault.wrong is None):
                 continue
-            sample, text = fault.first if missing == "error" or fault.wrong is None else fault.wrong
+            sample, text = fault.first if strict or fault.wrong is None else fault.wrong
             found = f"holds {text[:40]!r}" if text else "is empty"
-            more, remedy = "", "repair the data or cut them there"
-            if fault.count > 1 and missing == "error":
+            more = ""
+            if fault.count > 1 and strict:
                 shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
                 dots = ", ..." if fault.count > len(fault.samples) else ""
                 more = f" ({fault.count} such cells in all: rows {shown}{dots})"
+            remedy = "repair the data or use other rows (rows='FIRST-LAST', --rows FIRST-LAST)"
             if fault.wrong is None:
+                longest = _longest_gap(loaded)
+                if longest <= SHORT:
+                    remedy += f", fill short gaps (missing='interpolate:{longest}', --missing interpolate:{longest})"
                 remedy += ", or split the record at missing values (missing='split', --missing split)"
+            elif reading.time is not None and self.names.position(reading.time) == position:
+                remedy += ", or leave this column out and give the sampling time (--sampling-time)"
             raise DataError(
                 f"{self.kind} {self.columns[position]!r} of {self.source} {found} in row {rows[sample]}{more}:"
                 f" finite numbers are needed everywhere, so {remedy}"
             )
 
 
-def one_line(name: str) -> str:
-    """Return a name without the line breaks that spreadsheets put into names, which would break messages and axes."""
-    return " ".join(name.split())
+def _longest_gap(loaded: Loaded) -> int:
+    """The longest run of missing values in any column in use."""
+    arrays = [*loaded.signals, *([] if loaded.times is None else [loaded.times[:, None]])]
+    longest = 0
+    for column in (column for one in arrays for column in one.T):
+        edges = np.flatnonzero(np.diff(~np.isfinite(column), prepend=False, append=False))
+        longest = max(longest, int((edges[1::2] - edges[::2]).max(initial=0)))
+    return longest
 
 
 @contextmanager

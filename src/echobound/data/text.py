@@ -7,25 +7,24 @@ import csv
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from echobound.data.cells import Row, RowSource, table_of_rows
+from echobound.data.layout import HEAD, find_layout, is_number
 from echobound.data.table import Table
 from echobound.errors import DataError
 
 TEXT_CONTROLS = b"\t\n\r\f\x1a"  # the control characters of text files; \x1a ended them under DOS
 CHUNK = 1 << 20  # bytes examined together
+DECLARED = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 
 
-def read_text(path: Path) -> Table:
+def read_text(path: Path, skip: int = 0, header_row: int | None = None, dates: str | None = None) -> Table:
     """Read a text table; see `read_table`."""
     encoding, length, underscores, commas = _survey(path)
-    start, first, separator = _head(path, encoding)
-    # Underscores and decimal commas need a check of each cell; a file that has them only up to its header needs none.
-    plain = underscores == sum(line.count("_") for line in first) and (
-        separator == "," or commas == sum(line.count(",") for line in first)
-    )
+    start, comment, lines, separator = _head(path, encoding, skip)
 
     def rows() -> Iterator[Row]:
         with path.open(encoding=encoding, errors="replace") as file:
@@ -41,7 +40,17 @@ def read_text(path: Path) -> Table:
             except csv.Error as error:
                 raise DataError(f"{path.name} is not a table of numbers ({error}): give a CSV file") from None
 
-    return table_of_rows(RowSource(path.name, rows, length - start, plain, separator != ","))
+    source = RowSource(path.name, rows, length - start, plain=False, decimal_comma=separator != ",", dates=dates)
+    named = next(csv.reader([comment.lstrip("#% \t").strip()], delimiter=separator, skipinitialspace=True), None)
+    if named is not None and (len(named) < 2 or any(is_number(cell, separator != ",") for cell in named)):
+        named = None
+    layout = find_layout(path.name, source.head(), separator != ",", header_row, named, exact=separator == " ")
+    # Underscores and decimal commas need a check of each cell; a file that has them only above its samples needs none.
+    above = lines[: layout.first - 1]
+    plain = underscores == sum(line.count("_") for line in above) and (
+        separator == "," or commas == sum(line.count(",") for line in above)
+    )
+    return table_of_rows(replace(source, plain=plain), layout)
 
 
 def _survey(path: Path) -> tuple[str, int, int, int]:
@@ -77,26 +86,31 @@ def _survey(path: Path) -> tuple[str, int, int, int]:
     return encoding, lines + 1, underscores, commas
 
 
-def _head(path: Path, encoding: str) -> tuple[int, list[str], str]:
-    """Return the number of lines before the table, the lines up to its first row, and what separates its cells."""
+def _head(path: Path, encoding: str, skip: int) -> tuple[int, str, list[str], str]:
+    """Return the lines before the table, the last comment among them, its first lines, and what separates cells."""
     with path.open(encoding=encoding, errors="replace") as file:
-        seen: list[str] = []
-        for line in file:
-            seen.append(line)
-            if line.strip() and line.lstrip()[0] not in "#%":
-                start = len(seen) - 1
-                break
-        else:
-            start = len(seen)
-        following = seen[start : start + 1] + [line for line, _ in zip(file, range(99), strict=False)]
-    return start, seen, _separator([line for line in following if line.strip()][:2])
+        lines = [line for line, _ in zip(file, range(max(skip, 0) + 2 * HEAD), strict=False)]
+        start, comment, separator = min(skip, len(lines)), "", None
+        while start < len(lines):
+            line = lines[start].strip()
+            if line and line[0] not in "#%":
+                declared = DECLARED.fullmatch(line)  # Excel's own way to name the separator
+                if declared is None:
+                    break
+                separator = declared[1]
+            comment = line if line else comment
+            start += 1
+            if start == len(lines):  # many lines of comments
+                lines += [line for line, _ in zip(file, range(HEAD), strict=False)]
+    filled = [line for line in lines[start:] if line.strip()]
+    return start, comment, lines, separator or _separator(filled[len(filled) // 2 :])
 
 
 def _separator(lines: Sequence[str]) -> str:
-    """Return what separates cells, judged by the first row of numbers if there is one: names may hold anything."""
-    sample = re.sub(r'"[^"]*"', "", lines[-1]) if lines else ""
+    """Return what separates cells, judged by rows that are likely to be samples: names may hold anything."""
+    samples = [re.sub(r'"[^"]*"', "", line) for line in lines]
     for candidate in ";\t,":
-        if candidate in sample:
+        if 2 * sum(candidate in sample for sample in samples) > len(samples):
             return candidate
     # With a single number in the row there is one column, whose name may hold spaces.
-    return " " if len(sample.split()) > 1 else ","
+    return " " if 2 * sum(len(sample.split()) > 1 for sample in samples) > len(samples) else ","

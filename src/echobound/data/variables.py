@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import zipfile
-import zlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from echobound.arrays import Vector
 from echobound.data.frames import table_of_array
+from echobound.data.hdf5 import fill_columns, hdf5_variables
+from echobound.data.matlab import MOST, matlab_variables
+from echobound.data.room import require_room
 from echobound.data.table import Groups, Loaded, Table, Target, load_columns, reading_as
-from echobound.errors import DamagedFile, DataError, MissingExtra
+from echobound.errors import DamagedFile, DataError
 from echobound.files import Member, npy_member, npz_members
 
 CHUNK = 65536  # samples converted together
-NUMBERS = ("double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "logical")
 
 Wanted = Sequence[tuple[int, Vector]]  # columns of a variable and the arrays to write them into
 
@@ -88,7 +88,25 @@ def table_of_variables(source: str, variables: Sequence[Variable]) -> Table:
     if not names:
         found = ", ".join(f"{name} ({what})" for name, what in list(others.items())[:10]) or "nothing"
         raise DataError(f"{source} holds no signals: vectors or matrices of numbers are needed, found {found}")
-    return Table(source, names, load, several, others, kind="variable")
+    return Table(source, names, load, several, others, kind="variable", period=_stated_period(variables))
+
+
+_PERIODS = {"ts", "dt", "samplingtime", "sampling_time", "sampletime", "sample_time", "tsample"}
+_RATES = {"fs", "samplingrate", "sampling_rate", "samplerate", "sample_rate"}
+
+
+def _stated_period(variables: Sequence[Variable]) -> tuple[str, float] | None:
+    """A sampling time that a single number of the file states, and its name; None if there is none, or two disagree."""
+    stated = []
+    for variable in variables:
+        name = variable.name.split(".")[-1].lower()
+        if variable.fill is None or name not in _PERIODS | _RATES or max(variable.shape, default=1) != 1:
+            continue
+        value = np.zeros(1)
+        variable.fill([(0, value)])
+        if np.isfinite(value[0]) and value[0] > 0:
+            stated.append((variable.name, float(value[0] if name in _PERIODS else 1 / value[0])))
+    return stated[0] if stated and np.allclose([value for _, value in stated], stated[0][1]) else None
 
 
 def read_npz(path: Path) -> Table:
@@ -104,6 +122,7 @@ def read_npy(path: Path) -> Table:
         variable = _variable_of(path, npy_member(path))
     if variable.obstacle:
         raise DataError(f"{path.name} holds {variable.obstacle}: an array (time, channel) of real numbers is needed")
+    require_room(math.prod(variable.layout), path.name)
     values = np.empty(variable.layout)
     if variable.fill is not None:
         variable.fill(list(enumerate(values.T)))
@@ -115,7 +134,7 @@ _KINDS |= {"M": "time stamps", "m": "time differences"}
 
 
 def _variable_of(path: Path, member: Member) -> Variable:
-    @reading_as(path, "a NumPy file", OSError, ValueError, zipfile.BadZipFile, EOFError, zlib.error)
+    @reading_as(path, "a NumPy file")  # whose parsers raise errors of many kinds
     def fill(wanted: Wanted) -> None:
         """Read the array a chunk at a time, and keep the columns that are wanted."""
         samples, width = variable.layout
@@ -140,49 +159,33 @@ def read_mat(path: Path) -> Table:
     with path.open("rb") as file:
         new = file.read(10) == b"MATLAB 7.3"
     with reading_as(path, "a MATLAB file"):
-        variables = list(_hdf5_variables(path) if new else _mat5_variables(path))
+        variables = list(_hdf5_variables(path) if new else _matlab_variables(path))
     return table_of_variables(path.name, variables)
 
 
-def _mat5_variables(path: Path) -> Iterator[Variable]:
-    from scipy.io import loadmat, whosmat
+def _matlab_variables(path: Path) -> Iterator[Variable]:
+    """Variables of the versions before 7.3; of several of one name, the first."""
 
     @reading_as(path, "a MATLAB file")
-    def value(name: str) -> Any:
-        first, *fields = name.split(".")
-        found = loadmat(str(path), variable_names=[first])[first]
-        for field in fields:
-            found = found[field][0, 0]
-        return np.asarray(found)
-
     def fill(name: str, wanted: Wanted) -> None:
-        values = value(name)
-        if np.iscomplexobj(values):
+        variables = matlab_variables(path)  # has the file open for as long as it is there
+        found = next(one for one in variables if one.name == name)
+        if found.complex or found.fill is None:
             raise DataError(
-                f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, values.shape))}: real numbers are"
+                f"variable {name!r} of {path.name} is complex, {'x'.join(map(str, found.shape))}: real numbers are"
                 " needed, so save real and imaginary parts as two variables"
             )
-        for column, into in wanted:
-            into[:] = values.reshape(-1) if 1 in values.shape else values[:, column]
+        found.fill(wanted)
 
-    def fields_of(struct: Any, name: str) -> Iterator[Variable]:
-        for field in struct.dtype.names or ():
-            inner, full = struct[field][0, 0], f"{name}.{field}"
-            if inner.dtype.names and inner.shape == (1, 1):
-                yield from fields_of(inner, full)
-            elif inner.dtype.kind in "fiubc":
-                yield Variable(full, inner.shape, "numbers", partial(fill, full))
-            else:
-                kind = "struct" if inner.dtype.names else "cell" if inner.dtype == object else "char"
-                yield _other(full, inner.shape, kind)
-
-    for name, shape, kind in whosmat(str(path)):
-        if kind == "struct" and tuple(shape) == (1, 1):
-            yield from fields_of(value(name), name)
-        elif kind in NUMBERS:
-            yield Variable(name, tuple(shape), kind, partial(fill, name))
+    names: set[str] = set()
+    for found in itertools.islice(matlab_variables(path), MOST):
+        if found.name in names:
+            continue
+        names.add(found.name)
+        if found.fill is None:
+            yield _other(found.name, found.shape, found.kind)
         else:
-            yield _other(name, tuple(shape), kind)
+            yield Variable(found.name, found.shape, found.kind, partial(fill, found.name))
 
 
 _MATLAB = {"struct": "a structure array", "cell": "a cell array", "char": "text", "sparse": "a sparse matrix"}
@@ -194,41 +197,10 @@ def _other(name: str, shape: tuple[int, ...], kind: str) -> Variable:
 
 
 def _hdf5_variables(path: Path) -> Iterator[Variable]:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtra("reading MATLAB 7.3 files", extra="files") from None
-
-    def visit(group: Any, prefix: str) -> Iterator[Variable]:
-        for key, item in group.items():
-            name, kind = prefix + key, item.attrs.get("MATLAB_class", b"")
-            kind = kind.decode() if isinstance(kind, bytes) else str(kind)
-            if key in ("#refs#", "#subsystem#"):
-                continue
-            if isinstance(item, h5py.Group):
-                yield from visit(item, f"{name}.") if kind in ("", "struct") else [_other(name, (), kind)]
-                continue
-            shape = tuple(reversed(item.shape))  # MATLAB stores column by column, HDF5 row by row
-            if item.attrs.get("MATLAB_empty", 0):
-                yield Variable(name, (0, 0), "empty")
-            elif item.dtype.names:
-                yield Variable(name, shape, "complex numbers")
-            elif item.dtype.kind not in "fiub" or kind in ("char", "cell"):
-                yield _other(name, shape, kind or str(item.dtype))
-            else:
-                yield Variable(name, shape, kind, partial(fill, item.name))
-
-    @reading_as(path, "a MATLAB file", OSError, KeyError, RuntimeError)
-    def fill(dataset: str, wanted: Wanted) -> None:
-        with h5py.File(path, "r") as file:
-            data = file[dataset]
-            vector = data.ndim == 1 or 1 in data.shape
-            along = int(np.argmax(data.shape)) if vector else 1
-            for column, into in wanted:
-                cut: list[Any] = [0 if vector else column] * data.ndim
-                for start in range(0, len(into), CHUNK):
-                    cut[along] = slice(start, start + CHUNK)
-                    into[start : start + CHUNK] = data[tuple(cut)]
-
-    with h5py.File(path, "r") as file:
-        yield from visit(file, "")
+    fill = reading_as(path, "a MATLAB file")(fill_columns)
+    for one in hdf5_variables(path):
+        name, shape = one["name"], tuple(one["shape"])
+        if "class" in one:
+            yield _other(name, shape, one["class"])
+        else:
+            yield Variable(name, shape, one["what"], partial(fill, path, one["dataset"]) if "dataset" in one else None)

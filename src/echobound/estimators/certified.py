@@ -88,7 +88,8 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_estimator_
-        The best draw, fitted on what was not held out; None if all draws failed. Its random states are used up: to fit
+        The best draw, fitted on what was not held out; None if no draw had a finite score (if every draw raised an
+        error, `fit` raises that of the first: there is nothing to certify). Its random states are used up: to fit
         the same draw to other data, use ``draw_estimator(estimator, seed, best_index_)``, not a clone.
     best_score_, best_index_
         Its score and its index.

@@ -1,11 +1,12 @@
 """Draw, train and score networks: the reference kernel in plain NumPy defines what is right, the others are fast."""
 
 from importlib import import_module
+from typing import Any
 
 from echobound.errors import InputError, MissingExtra
 from echobound.kernels.base import Kernel, Status, Trial, row_dtype
 from echobound.kernels.problem import Fold, Problem, Segment, blocks_in_turn, hold_out
-from echobound.network.dynamics import Dynamics
+from echobound.network.dynamics import Dynamics, default_dynamics
 
 __all__ = [
     "Fold",
@@ -16,6 +17,7 @@ __all__ = [
     "Trial",
     "blocks_in_turn",
     "compiled_dynamics",
+    "compiled_rollout",
     "get_kernel",
     "hold_out",
     "row_dtype",
@@ -46,17 +48,26 @@ def get_kernel(name: str = "cpu") -> Kernel:
 
 
 def compiled_dynamics() -> Dynamics:
-    """The state equation in compiled code, for `EchoStateNetwork.simulate` and `predict` over long records.
+    """The state equation in compiled code, by which models run if nothing else is asked for.
 
     Examples
     --------
     >>> from echobound import identify, ph_experiment
+    >>> from echobound.network import dynamics
     >>> training, validation = ph_experiment(samples=(400, 300))
     >>> model = identify(training, validation, law="paper", order=10, networks=20).network
-    >>> fast = model.simulate(validation, dynamics=compiled_dynamics())
-    >>> bool(abs(fast.y - model.simulate(validation).y).max() < 1e-9)
+    >>> fast, plain = model.simulate(validation), model.simulate(validation, dynamics=dynamics)
+    >>> bool(abs(fast.y - plain.y).max() < 1e-9)
     True
     """
-    from echobound.kernels.cpu import simulation
+    return default_dynamics()
 
-    return simulation
+
+def compiled_rollout(*network: Any) -> Any:
+    """A network in compiled code, ready to be rolled out over planned inputs: `kernels.cpu.rollout.Rollout`.
+
+    Its arguments are those of that class: the reservoir, the readout and the limits.
+    """
+    from echobound.kernels.cpu.rollout import Rollout
+
+    return Rollout(*network)

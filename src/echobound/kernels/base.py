@@ -108,7 +108,8 @@ class Kernel(Protocol):
     """Evaluates a batch of draws. Rows do not depend on how indices are cut into batches.
 
     A kernel may also have the attributes `batch`, the size of the batches that suit it, and `parallel`, False if
-    several workers would only wait for each other.
+    several workers would only wait for each other; and the method `prepare(problem, tell)` for what is done once before
+    the first draw, and told with a few words if it takes long.
     """
 
     name: str

@@ -5,8 +5,10 @@ It also makes rows independent of the number of workers: a product shared among 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -24,18 +26,34 @@ def _controller() -> Any:
     return ThreadpoolController()  # looks through all loaded libraries, so once is enough
 
 
+@cache
+def _setter() -> ThreadPoolExecutor:
+    """The one thread that sets limits."""
+    return ThreadPoolExecutor(1, thread_name_prefix="echobound-blas")
+
+
+def _forked() -> None:
+    """A copy of this process has none of its threads, and nobody is inside."""
+    global _inside, _lock
+    _inside, _lock = 0, threading.Lock()
+    _setter.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread while any caller is inside; the last one to leave restores the previous limits.
 
-    The limit holds for the whole process. Some versions of OpenBLAS let only the thread that set it restore it, so a
-    campaign enters before its workers do and leaves after them.
+    The limit holds for the whole process. Some versions of OpenBLAS obey only the first thread that ever set it, so one
+    thread does so for all.
     """
     global _inside, _limits
     with _lock:
         if _inside == 0:
-            _limits = _controller().limit(limits=1, user_api="blas")
-            _limits.__enter__()
+            _limits = _setter().submit(lambda: _controller().limit(limits=1, user_api="blas")).result()
         _inside += 1
     try:
         yield
@@ -43,4 +61,4 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _limits.__exit__(None, None, None)
+                _setter().submit(_limits.restore_original_limits).result()

@@ -6,6 +6,7 @@ from echobound.network.cascade_law import CascadeDraw, CascadeLaw
 from echobound.network.cascade_model import CascadeModel
 from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
+from echobound.network.equations import Equations
 from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import NetworkLaw, ReservoirLaw
 from echobound.network.laws import (
@@ -21,12 +22,14 @@ from echobound.network.laws import (
     without_feedback,
 )
 from echobound.network.limits import Limits
+from echobound.network.linearisation import LinearModel, OperatingPoint, linearise, operating_point
 from echobound.network.loading import load_model
 from echobound.network.mixed_law import MixedLaw, law_drawn_from, network_law_from_dict
 from echobound.network.model import EchoStateNetwork, Simulation
 from echobound.network.plant_model import PlantModel
 from echobound.network.reservoir import Reservoir, ReservoirDraw, draw_reservoir
 from echobound.network.response import Holding, Model, bound_words, holdings, respond
+from echobound.network.stepping import Jacobians, Stepper
 from echobound.network.structures import model_from_content
 from echobound.network.training import (
     FreeRun,
@@ -47,20 +50,25 @@ __all__ = [
     "Choice",
     "Committee",
     "EchoStateNetwork",
+    "Equations",
     "FreeRun",
     "Holding",
+    "Jacobians",
     "LeastSquares",
     "Limits",
+    "LinearModel",
     "LogUniform",
     "MixedLaw",
     "Model",
     "NetworkLaw",
+    "OperatingPoint",
     "PlantModel",
     "Reservoir",
     "ReservoirDraw",
     "ReservoirLaw",
     "Shape",
     "Simulation",
+    "Stepper",
     "Trained",
     "Trainer",
     "Uniform",
@@ -75,10 +83,12 @@ __all__ = [
     "get_trainer",
     "holdings",
     "law_drawn_from",
+    "linearise",
     "load_model",
     "mixed",
     "model_from_content",
     "network_law_from_dict",
+    "operating_point",
     "paper",
     "quick",
     "register_trainer",

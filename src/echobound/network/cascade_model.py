@@ -48,7 +48,7 @@ class CascadeStability:
         return {**asdict(self), "contracts": self.contracts, "statement": self.statement}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CascadeModel(PlantModel):
     """A trained cascade. Measured outputs are not used: every run starts in the steady state of the first input.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,14 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.arrays import Signal
 from echobound.data.record import Record
+from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
-from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
 from echobound.network.plant_model import CHANNELS, PlantModel, Simulation
 from echobound.network.structures import model_from_content
 
 FORMAT = 1
+MOST_THREADS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +59,41 @@ class Committee:
                 raise InputError(f"the members of a committee must have the same {name}: train them on the same data")
             object.__setattr__(self, name, getattr(self.members[0], name))
 
+    def _facts(self) -> dict[str, str]:
+        kinds = Counter(type(member).__name__ for member in self.members)
+        members = f"{len(self.members)} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"
+        facts = {"members": members, "inputs": few(self.input_names), "outputs": few(self.output_names)}
+        return facts | {"sampling time": f"{self.sampling_time:g} s", "washout": str(self.washout)}
+
+    def __repr__(self) -> str:
+        return one_line("Committee", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Committee", self._facts())
+
     def simulate(
         self,
         inputs: Record | ArrayLike,
         *,
         initial: ArrayLike | None = None,
         washout: int | None = None,
-        dynamics: Dynamics = plain_dynamics,
+        dynamics: Dynamics | None = None,
     ) -> Simulation:
         """Simulate in free run, as `PlantModel.simulate`."""
         return self._median(lambda member: member.simulate(inputs, initial=initial, washout=washout, dynamics=dynamics))
 
     def predict(
-        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
+        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics | None = None
     ) -> Simulation:
         """Predict `horizon` steps ahead, as `PlantModel.predict`."""
         return self._median(lambda member: member.predict(record, horizon, washout, dynamics=dynamics))
 
     def _median(self, run: Callable[[PlantModel], Simulation]) -> Simulation:
-        runs = [run(member) for member in self.members]
+        # Compiled code holds no lock, so that members run at the same time; a few more than there are cores do no harm.
+        with ThreadPoolExecutor(min(len(self.members), MOST_THREADS)) as threads:
+            # Each in the context of the caller, whose `np.errstate` holds there too.
+            contexts = [copy_context() for _ in self.members]
+            runs = list(threads.map(lambda context, member: context.run(run, member), contexts, self.members))
         start = f"median of {len(runs)} networks, each: {runs[0].start}"
         return Simulation(median_of([one.y for one in runs]), runs[0].first, start)
 
@@ -144,10 +164,12 @@ def median_of(signals: list[Signal]) -> Signal:
     >>> median_of([np.array([1.0, 2.0]), np.array([2.0, np.nan]), np.array([9.0, np.inf])]).tolist()
     [2.0, 2.0]
     """
-    stack = np.stack(signals)
+    stack = np.stack(signals, axis=-1)
     stack[~np.isfinite(stack)] = np.nan  # a member that runs to infinity is left out like one that is NaN
-    result = np.full(stack.shape[1:], np.nan)
-    some = np.isfinite(stack).any(axis=0)
+    # Sorted, with NaN at the end, the median is in the middle of the others: a tenth of the time of `np.nanmedian`.
+    stack.sort(axis=-1)
+    count = np.isfinite(stack).sum(axis=-1)
+    below, above = np.maximum((count - 1) // 2, 0), np.minimum(count // 2, len(signals) - 1)
+    low, high = (np.take_along_axis(stack, place[..., None], axis=-1)[..., 0] for place in (below, above))
     with np.errstate(over="ignore"):  # the mean of two numbers near the largest double overflows: diverged
-        result[some] = np.nanmedian(stack[:, some], axis=0)
-    return result
+        return np.asarray((low + high) / 2)

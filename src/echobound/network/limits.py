@@ -62,7 +62,7 @@ class Limits:
         return np.where(y > self.high, self.high, np.where(y >= self.low, y, self.low))
 
     def held(self, y: Signal) -> Vector:
-        """Share of the samples at which each output is at a limit.
+        """Share of the samples at which each output is at a limit; leading axes are separate signals.
 
         Examples
         --------
@@ -70,7 +70,7 @@ class Limits:
         [0.5]
         """
         low, high = self.ends
-        return np.asarray(((y <= low) | (y >= high)).mean(axis=0))
+        return np.asarray(((y <= low) | (y >= high)).mean(axis=-2))
 
     @property
     def ends(self) -> tuple[Vector, Vector]:

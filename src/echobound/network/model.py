@@ -17,13 +17,14 @@ from echobound.network.dynamics import Dynamics
 from echobound.network.plant_model import CHANNELS, PlantModel, Simulation
 from echobound.network.reservoir import Hyperparameters, Reservoir
 from echobound.network.stability import Stability, stability
+from echobound.typed import from_json
 
 __all__ = ["CHANNELS", "EchoStateNetwork", "Simulation"]
 
 ARRAYS = ("columns", "values", "W_u", "W_y", "bias", "leak")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EchoStateNetwork(PlantModel):
     """A trained echo state network.
 
@@ -95,12 +96,17 @@ class EchoStateNetwork(PlantModel):
 
     @classmethod
     def _own_fields(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-        reservoir = Reservoir(Hyperparameters(**header["hyper"]), **{name: arrays[name] for name in ARRAYS})
+        hyper = from_json(Hyperparameters, header["hyper"])
+        reservoir = Reservoir(hyper, **{name: arrays[name] for name in ARRAYS})
         return {"reservoir": reservoir, "late_readout": bool(header.get("late_readout", False))}
 
     def _check_shapes(self, path: Path) -> None:
         super()._check_shapes(path)
         n, inputs, outputs = self.order, len(self.input_names), len(self.output_names)
+        for name in ARRAYS:
+            array = getattr(self.reservoir, name)
+            if array.dtype.kind != ("i" if name == "columns" else "f") or not array.size:
+                raise DamagedFile(path, f"array {name}", f"numbers of another kind were expected, found {array.dtype}")
         slots = len(self.reservoir.columns)
         shapes = ((slots, n), (slots, n), (n, inputs), (n, outputs), (n,), (n,))
         for name, shape in zip(ARRAYS, shapes, strict=True):

@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from echobound.arrays import Matrix, Signal, Vector
 from echobound.data.checks import require_longer_than_washout
+from echobound.data.given import given_inputs, given_records
 from echobound.data.record import Record
 from echobound.data.scaling import Scaling
+from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, DataError, InputError
-from echobound.files import digest, read_npz, write_npz
-from echobound.network import dynamics as plain_dynamics
-from echobound.network.dynamics import Dynamics
+from echobound.files import digest, jsonable, read_npz, write_npz
+from echobound.network.dynamics import Dynamics, default_dynamics
 from echobound.network.limits import Limits
+from echobound.typed import fields_from_json, shortened
 
 FORMAT = 1
 CHANNELS = ("sampling_time", "input_names", "output_names", "input_units", "output_units")  # as in a record
@@ -33,6 +35,19 @@ class Simulation:
     y: Signal  # in the data's own units
     first: int  # the sample of the input to which the first row of `y` belongs
     start: str  # how the simulation was started, in words
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def _facts(self) -> dict[str, str]:
+        outputs = self.y.shape[1]
+        return {"samples": f"{len(self)} from sample {self.first + 1} on", "outputs": str(outputs), "start": self.start}
+
+    def __repr__(self) -> str:
+        return one_line("Simulation", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Simulation", self._facts())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,6 +88,16 @@ class PlantModel(ABC):
     training_mean: Vector
     origin: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits | None = None
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"order": str(self.order), "inputs": few(self.input_names), "outputs": few(self.output_names)}
+        return facts | {"sampling time": f"{self.sampling_time:g} s", "washout": str(self.washout)}
+
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, self._facts())
 
     @property
     @abstractmethod
@@ -122,22 +147,24 @@ class PlantModel(ABC):
         *,
         initial: ArrayLike | None = None,
         washout: int | None = None,
-        dynamics: Dynamics = plain_dynamics,
+        dynamics: Dynamics | None = None,
     ) -> Simulation:
         """Simulate in free run: the model's own outputs are fed back.
 
         Parameters
         ----------
         inputs
-            A record, or inputs ``(time, channel)``.
+            A record, a pair ``(u, y)``, a frame with columns of the model's names, or inputs ``(time, channel)``.
         initial
             Measured outputs of the first samples, fed back in place of the model's own. Without it, a record's outputs
             serve for `washout` samples; without a record, the run starts from the training mean.
         washout
             How many of a record's outputs are used; the model's own washout if not given.
         dynamics
-            What runs the state equation: plain NumPy, or `kernels.compiled_dynamics` for long records.
+            What runs the state equation: compiled code if not given; `echobound.network.dynamics` is the same in plain
+            NumPy, a hundred times slower, and says what is right.
         """
+        inputs = given_inputs(inputs, self)
         u = self._inputs(inputs)
         if initial is None and isinstance(inputs, Record):
             washout = self.washout if washout is None else washout
@@ -158,19 +185,23 @@ class PlantModel(ABC):
         # Without measured outputs there is no washout in which the state converges: hold the first sample instead.
         padding = self.padding if washout else max(self.padding, self.washout)
         signals = self.scaling.inputs(u), self.scaling.outputs(self._outputs(initial))
-        scaled = self._free_run(*signals, washout, padding, dynamics)
+        scaled = self._free_run(*signals, washout, padding, dynamics or default_dynamics())
         return Simulation(self.scaling.outputs_back(scaled), washout, start)
 
     def predict(
-        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
+        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics | None = None
     ) -> Simulation:
-        """Predict `horizon` steps ahead: each output from the measured outputs up to `horizon` samples before."""
+        """Predict `horizon` steps ahead: each output from the measured outputs up to `horizon` samples before.
+
+        The record may also be a pair ``(u, y)``, or a frame with columns of the model's names.
+        """
+        record = given_records(record, self, "predicted")[0]
         washout = self.washout if washout is None else washout
         if horizon < 1:
             raise InputError(f"the horizon must be at least 1 sample, got {horizon}")
         require_longer_than_washout(record, washout, "predicted")
         signals = self.scaling.inputs(self._inputs(record)), self.scaling.outputs(self._outputs(record.y))
-        scaled = self._predictions(*signals, washout, horizon, dynamics)
+        scaled = self._predictions(*signals, washout, horizon, dynamics or default_dynamics())
         return Simulation(self.scaling.outputs_back(scaled), washout, f"prediction {horizon} samples ahead")
 
     def _inputs(self, inputs: Record | ArrayLike) -> Signal:
@@ -211,7 +242,10 @@ class PlantModel(ABC):
 
         `load_model` loads any.
         """
-        return cls.from_content(*read_npz(Path(path), kind="model"), Path(path))
+        header, arrays = read_npz(Path(path), kind=("model", "committee"))
+        if header["kind"] == "committee":
+            raise InputError(f"{path} holds a committee, not one network: open it with load_model or Committee.load")
+        return cls.from_content(header, arrays, Path(path))
 
     @classmethod
     def from_content(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], path: Path) -> Self:
@@ -221,8 +255,9 @@ class PlantModel(ABC):
         if header.get("structure") != cls.structure:
             ours, theirs = (one or "echo state network" for one in (cls.structure, header.get("structure")))
             raise InputError(f"{path} has a model of the structure {theirs!r}, not {ours!r}: load_model loads any")
+        header = jsonable(header)  # as it is in a file
         try:
-            plain: dict[str, Any] = {k: tuple(header[k]) if isinstance(header[k], list) else header[k] for k in PLAIN}
+            plain = fields_from_json(cls, header, (*PLAIN, "origin"), path)
             scaled, limits = (
                 {k.removeprefix(part): v for k, v in arrays.items() if k.startswith(part)}
                 for part in ("scaling.", "limits.")
@@ -233,16 +268,25 @@ class PlantModel(ABC):
                 readout=arrays["readout"],
                 scaling=Scaling.from_arrays(header["scaling"], scaled),
                 training_mean=arrays["training_mean"],
-                origin=header["origin"],
                 limits=Limits(**limits) if limits else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFile(path, "header", f"not a complete model, {error}") from None
+            raise DamagedFile(path, "header", f"not a complete model, {shortened(str(error))}") from None
         model._check_shapes(path)
         return model
 
     def _check_shapes(self, path: Path) -> None:
         """Refuse a file that is damaged in a way that still parses: compiled code would read beyond its arrays."""
+        inputs, outputs = len(self.input_names), len(self.output_names)
+        widths = {name: inputs if name.startswith("input") else outputs for name in self.scaling.to_arrays()}
+        vectors = {**self.scaling.to_arrays(), "training_mean": self.training_mean}
+        for name, array in vectors.items():
+            if array.shape != (widths.get(name, outputs),) or array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise DamagedFile(path, f"array {name}", "one finite number for each channel was expected")
+        if self.readout.ndim != 2 or self.readout.dtype.kind != "f":
+            raise DamagedFile(path, "array readout", f"a matrix of numbers was expected, found {self.readout.shape}")
+        if self.washout < 0 or self.padding < 0 or not inputs or not outputs:
+            raise DamagedFile(path, "header", "numbers of samples and channels were expected")
         for name, array in vars(self.limits).items() if self.limits is not None else ():
             if array.shape != (len(self.output_names),) or not np.isfinite(array).all():
                 raise DamagedFile(path, f"array limits.{name}", "one finite number for each output was expected")

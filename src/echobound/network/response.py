@@ -10,7 +10,6 @@ import numpy as np
 
 from echobound.arrays import Signal
 from echobound.data.record import Record
-from echobound.network import dynamics as plain_dynamics
 from echobound.network.dynamics import Dynamics
 from echobound.network.limits import HELD
 from echobound.network.plant_model import Simulation
@@ -26,13 +25,11 @@ class Model(Protocol):
     def washout(self) -> int:
         """Samples during which the measured output is fed back before a free run starts."""
 
-    def simulate(
-        self, inputs: Record, *, washout: int | None = None, dynamics: Dynamics = plain_dynamics
-    ) -> Simulation:
+    def simulate(self, inputs: Record, *, washout: int | None = None, dynamics: Dynamics | None = None) -> Simulation:
         """Simulate in free run, as `PlantModel.simulate`."""
 
     def predict(
-        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics = plain_dynamics
+        self, record: Record, horizon: int = 1, washout: int | None = None, *, dynamics: Dynamics | None = None
     ) -> Simulation:
         """Predict `horizon` samples ahead, as `PlantModel.predict`."""
 
@@ -43,7 +40,7 @@ def respond(
     horizon: int | None = None,
     *,
     washout: int | None = None,
-    dynamics: Dynamics = plain_dynamics,
+    dynamics: Dynamics | None = None,
 ) -> list[tuple[Signal, Signal]]:
     """Measured and simulated outputs of each record after its washout.
 

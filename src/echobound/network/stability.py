@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from echobound.network.reservoir import Reservoir
+from echobound.scenario.words import upward
 
 NOT_FREE_RUN = "This says nothing about a free run, in which the model's own outputs are fed back."
 
@@ -49,9 +50,9 @@ class Stability:
                 f" input-to-state stable.{rest}"
             )
         return (
-            f"||W_x|| = {self.norm:.10g} < 1 (exact SVD): {what} is incrementally input-to-state stable; after k steps"
-            f" the effect of its initial state is at most {self.overshoot:.6g} x {self.rate:.6g}^k of what it"
-            f" was.{rest}"
+            f"||W_x|| = {upward(self.norm, 10)} < 1 (exact SVD): {what} is incrementally input-to-state stable; after"
+            f" k steps the effect of its initial state is at most {upward(self.overshoot)} x {upward(self.rate)}^k of"
+            f" what it was.{rest}"
         )
 
 

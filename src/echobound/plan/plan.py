@@ -20,7 +20,7 @@ from echobound.plan.laws import Law, LawChoice, measures_of, settle_laws
 from echobound.plan.numbers import Bound, settle_networks, settle_stop
 from echobound.plan.questions import settle_questions
 from echobound.plan.renewal import RenewalStep
-from echobound.scenario import StoppingRule
+from echobound.scenario import Patience, StoppingRule
 from echobound.scenario.bounds import as_count
 from echobound.scores import Score, get_score
 
@@ -61,6 +61,7 @@ class PlanSettings(TypedDict, total=False):
     horizon: int | None
     committee: int | None
     members: int
+    confirm: float
     seed: int
     criterion: str | None
     renewal: RenewalStep | None
@@ -107,6 +108,9 @@ class Plan:
         Draw committees instead of single networks, each of this many draws of its own: the better half of them, by the
         first score, is kept, and the output is the median of theirs. The best committee is picked and certified, and
         `networks` counts committees. 1 draws single networks.
+    confirm
+        Refuse the best network if its score changes by more than this share when its readout is changed in the twelfth
+        digit, as it does where a free run is chaotic: nobody could confirm such a score. 0 refuses none.
     seed
         Together with its index, it names each network.
     criterion
@@ -168,6 +172,11 @@ class Plan:
     members: int = setting(
         1, "Draw committees of this many networks, the better half of which is kept; --networks counts committees."
     )
+    confirm: float = setting(
+        0.1,
+        "Refuse a best network whose score changes by more than this share when its readout changes in the twelfth"
+        " digit: nobody could confirm it. 0 refuses none.",
+    )
     seed: int = setting(0, "Together with its index, it names each network.")
     criterion: str | None = setting(None, "What each test file must satisfy, settled beforehand: fit>80, rmse<0.1.")
     renewal: RenewalStep | None = None
@@ -175,6 +184,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         as_count("members", self.members)
+        if isinstance(self.confirm, str | bool) or not 0 <= self.confirm < math.inf:
+            raise InputError(f"confirm is a share of the best score from 0 on, such as 0.1, got {self.confirm!r}")
         if self.committee is not None and as_count("committee", self.committee, least=0) and self.members > 1:
             raise InputError(
                 f"committee={self.committee} keeps the best of single networks, but members={self.members} draws"
@@ -211,6 +222,9 @@ class Plan:
         else:
             rule, count, epsilon = settle_stop(self.stop or "anytime", *numbers, self.discarded, together)
             rule = replace(rule, members=self.members)  # its words are about what is drawn here
+            if isinstance(rule, Patience) and not rule.seed:
+                # The coins that break ties belong to the search: the same ones for everybody would not be independent.
+                rule = replace(rule, seed=int(self.seed) % 2**63)
         asked = {f.name: getattr(self, f.name) for f in fields(Plan)}
         asked |= {"law": laws, "order": None, "trainer": None, "quick": False, "networks": count, "epsilon": epsilon}
         asked |= {"beta": float(self.beta)}

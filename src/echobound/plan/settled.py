@@ -139,6 +139,8 @@ class SettledPlan(Plan):
                 washout=folds[0].scored[0].washout,
                 **values,
             )
+            if plan.horizon is not None and (type(plan.horizon) is not int or plan.horizon < 1):
+                raise ValueError("the horizon is not a number of samples")
             expected = jsonable(plan.to_dict())
         except DamagedFile:
             raise InputError("stop is not what was planned") from None

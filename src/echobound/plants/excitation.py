@@ -12,10 +12,12 @@ import math
 import numpy as np
 
 from echobound.arrays import Vector
+from echobound.data.room import require_room
 from echobound.draws import PLANT, draw_key, unit, words
 from echobound.errors import InputError
 
 EXCITATION, NOISE = 0, 1  # regions of a draw of stream PLANT
+ROOM = 8  # numbers that each sample of a simulated experiment takes, at least
 
 
 def multilevel(
@@ -50,6 +52,7 @@ def multilevel(
     [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.5]
     """
     _require_count("samples", samples, 1)
+    require_room(ROOM * samples, "a signal of this length")
     _require_count("period", period, 1)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InputError(f"the amplitude range must go from a lower to a higher number, got {low} to {high}")
@@ -75,6 +78,7 @@ def gaussian(
     from scipy.special import ndtri  # on first use: loading it takes longer than the simulation
 
     _require_count("samples", samples, 1)
+    require_room(ROOM * samples, "a signal of this length")
     if not (math.isfinite(deviation) and deviation >= 0):
         raise InputError(f"the standard deviation of the noise must be 0 or positive, got {deviation}")
     position = unit(words(draw_key(seed, PLANT, family, index), region, samples))

@@ -152,10 +152,7 @@ class PHPlant:
         states[0] = wa, wb
         held = zip(flow[:-1].tolist(), wa_in.tolist(), wb_in.tolist(), strict=False)
         for k, (q, wa_mix, wb_mix) in enumerate(held, start=1):
-            level, exchanged = self._hold(level, q, sampling_time / steps, steps)
-            # Both invariants obey dW/dt = q / (a1 h1) (W_mix - W), so one exponential solves both exactly.
-            stays = math.exp(-exchanged)
-            wa, wb = wa_mix + (wa - wa_mix) * stays, wb_mix + (wb - wb_mix) * stays
+            wa, wb, level = self._after(PHState(wa, wb, level), q, wa_mix, wb_mix, sampling_time / steps, steps)
             states[k] = wa, wb
         return ph_of(states[:, 0], states[:, 1], self.pk1, self.pk2)
 
@@ -192,6 +189,34 @@ class PHPlant:
             output_units=("pH",),
             name=name,
         )
+
+    def advance(
+        self, state: PHState, q3: float, q2: float | None = None, sampling_time: float = 10.0
+    ) -> tuple[PHState, float]:
+        """The state and the pH one sample later, with the flows held until then: one step of `response`.
+
+        Examples
+        --------
+        >>> plant = PHPlant()
+        >>> state, ph = plant.advance(plant.steady_state(), q3=16.7)
+        >>> round(ph, 3), bool(ph == plant.response([16.7, 16.7])[1])
+        (7.09, True)
+        """
+        flow, wa, wb = self._mixture(np.atleast_1d(np.asarray(q3, float)), self.q2 if q2 is None else q2)
+        steps = math.ceil(sampling_time / LONGEST_STEP)
+        mixed = float(flow[0]), float(wa[0]), float(wb[0])
+        after = PHState(*map(float, self._after(state, *mixed, sampling_time / steps, steps)))
+        return after, float(ph_of(after.wa4, after.wb4, self.pk1, self.pk2))
+
+    def _after(
+        self, state: PHState, flow: float, wa_mix: float, wb_mix: float, step: float, steps: int
+    ) -> tuple[float, float, float]:
+        """Both invariants and the level after some steps under a constant inflow."""
+        wa, wb, level = state
+        level, exchanged = self._hold(level, flow, step, steps)
+        # Both invariants obey dW/dt = q / (a1 h1) (W_mix - W), so one exponential solves both exactly.
+        stays = math.exp(-exchanged)
+        return wa_mix + (wa - wa_mix) * stays, wb_mix + (wb - wb_mix) * stays, level
 
     def _mixture(self, q3: Vector, q2: ArrayLike) -> tuple[Vector, Vector, Vector]:
         """Return the inflow and its invariants at every sample, after checking that the reactor cannot run empty."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from echobound.arrays import Array, Rows, Signal
 from echobound.data.record import Record
+from echobound.diagnostics.telling import vacuous
 from echobound.network import Holding, PlantModel
 from echobound.report.panels import FamilyRange, ScorePanel, labelled
 from echobound.runs.folder import RunFolder
@@ -44,6 +45,7 @@ class Response:
     units: tuple[str, ...]
     scores: Mapping[str, Mapping[str, Any]]
     band: tuple[float | None, ...] = ()
+    inputs: Mapping[str, Array] = field(default_factory=dict)  # by label, with gaps as the outputs have
 
 
 class RunContents:
@@ -74,8 +76,10 @@ class RunContents:
         order = np.argsort([np.inf if error is None else error for error in errors], kind="stable")
         named = {"typical": order[(len(order) - 1) // 2]} if len(order) > 1 else {}
         band = second.band(self.folder.delivered)
+        # A band that every other episode leaves is not where a new one stays.
+        shown = () if band is None or vacuous(band) else band.widths
         return {
-            which: replace(self._records("test", [records[number]]), band=() if band is None else band.widths)
+            which: replace(self._records("test", [records[number]]), band=shown)
             for which, number in {**named, "worst": order[-1]}.items()
         }
 
@@ -115,7 +119,7 @@ class RunContents:
         simulated = {name: [yhat for _, yhat in each] for name, each in pairs.items()}
         y, channels = np.concatenate(measured), self.folder.model.output_names
         scores = {name: summary(y, np.concatenate(each), channels) for name, each in simulated.items()}
-        return self._response(role, times, measured, simulated, scores)
+        return self._response(role, times, measured, simulated, scores, [record.u[first:] for record in records])
 
     def _blocks(self) -> Response:
         training, times = self.folder.experiments.training, []
@@ -124,7 +128,12 @@ class RunContents:
             parts = [lengths[s.record] + np.arange(s.start + s.washout, s.stop) for s in fold.scored]
             times.append(np.concatenate(parts) * self.folder.model.sampling_time)
         scores = {name: each["validation"] for name, each in scores_of(self.folder).items()}
-        return self._response("validation", times, measured_outputs(self.folder), outputs_of(self.folder), scores)
+        driven = [
+            np.concatenate([training[s.record].u[s.start + s.washout : s.stop] for s in fold.scored])
+            for fold in self.plan.folds
+        ]
+        signals = measured_outputs(self.folder), outputs_of(self.folder)
+        return self._response("validation", times, *signals, scores, driven)
 
     def _response(
         self,
@@ -133,6 +142,7 @@ class RunContents:
         measured: list[Signal],
         simulated: Mapping[str, list[Signal]],
         scores: Mapping[str, Mapping[str, Any]],
+        driven: list[Signal],
     ) -> Response:
         # What is not finite has diverged; NaN alone is a gap between records.
         shown = {
@@ -141,7 +151,10 @@ class RunContents:
         }
         scored = {called: scores[name] for name, called in self.names.items()}
         time, model = np.concatenate([np.r_[t, t[-1]] for t in times])[:-1], self.folder.model
-        return Response(role, time, _joined(measured), shown, model.output_names, model.output_units, scored)
+        labels = [labelled(*each) for each in zip(model.input_names, model.input_units, strict=True)]
+        inputs = dict(zip(labels, _joined(driven).T, strict=True))
+        outputs = model.output_names, model.output_units
+        return Response(role, time, _joined(measured), shown, *outputs, scored, inputs=inputs)
 
     def panels(self, rows: Rows, *, testing: bool) -> list[ScorePanel]:
         """Best case of the first score above, worst case of the last below: the paper's pair of panels."""

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import numpy as np
 
 from echobound.arrays import Array, Signal
+from echobound.data.given import given_records
 from echobound.data.record import Record
 from echobound.errors import InputError
+from echobound.report.drawing import shown_figure
 from echobound.report.panels import (
     EpisodePanel,
     FamilyRange,
@@ -85,24 +87,45 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
 
 def _axes(height: float, rows: int = 1, title: str = "", **more: Any) -> tuple[Figure, list[Axes]]:
     """A figure with axes below each other; a title, as every text from data, may hold a $ that is no formula."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = shown_figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=True, squeeze=False, **more)[:, 0]
     axes[0].set_title(title, parse_math=False)
     return figure, list(axes)
 
 
 @styled
+def record_figure(record: Record, title: str = "") -> Figure:
+    """Inputs and outputs of a record over time, each on axes of its own; what ``record.plot()`` draws.
+
+    Examples
+    --------
+    >>> figure = record_figure(Record(u=[0.0, 1.0, 1.0], y=[0.0, 0.5, 0.8], output_names=("level",)))
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['u1', 'level']
+    """
+    sides = ((record.u, record.input_names, record.input_units), (record.y, record.output_names, record.output_units))
+    channels = [(side, *one) for side, (s, *named) in enumerate(sides) for one in zip(s.T, *named, strict=True)]
+    figure, axes = _axes(0.8 + 1.2 * len(channels), rows=len(channels), title=title or record.name)
+    for (side, values, name, unit), ax in zip(channels, axes, strict=True):
+        kept = thinned(values[:, None], PRINTED_SAMPLES)
+        # Inputs are held between samples.
+        style: dict[str, Any] = {"color": MODEL} if side else {"color": MEASURED, "drawstyle": "steps-post"}
+        ax.plot(record.time[kept], values[kept], **style)
+        ax.set_ylabel(labelled(name, unit), parse_math=False)
+    axes[-1].set_xlabel("time (s)")
+    return figure
+
+
+@styled
 def compare_figure(
-    record: Record, *models: Any, horizon: int | None = None, washout: int | None = None, title: str = ""
+    record: Any, *models: Any, horizon: int | None = None, washout: int | None = None, title: str = ""
 ) -> Figure:
     """Measured output against that of any number of models, FIT in the legend, as MATLAB's ``compare``.
 
     Parameters
     ----------
     record
-        The data.
+        The data: a record, a pair ``(u, y)``, or a frame with columns of the models' names.
     models
         Anything that simulates and predicts like an `EchoStateNetwork`, called ``model 1``, ``model 2``, ...; or
         mappings of names to models.
@@ -127,6 +150,7 @@ def compare_figure(
         named |= model if isinstance(model, Mapping) else {f"model {len(named) + 1}": model}
     if not named:
         raise InputError("give at least one model to compare with the record")
+    record = given_records(record, next(iter(named.values())))[0]
     first = max(model.washout for model in named.values()) if washout is None else washout
     simulated = {
         name: (m.simulate(record, washout=first) if horizon is None else m.predict(record, horizon, washout=first)).y
@@ -147,11 +171,13 @@ def outputs_figure(
     title: str = "",
     fits: Mapping[str, Sequence[float]] | None = None,
     band: Sequence[float | None] = (),
+    inputs: Mapping[str, Array] | None = None,
 ) -> Figure:
     """Measured outputs against simulated ones, two axes for each output: signals with FIT, and below them the errors.
 
     A row of NaN is a gap between two records, and is not scored. FIT is that of the samples given, unless `fits` says
-    it for each output. A band has half a width for each output, and is drawn around the first that simulates.
+    it for each output. A band has half a width for each output, and is drawn around the first that simulates. Inputs,
+    by label, are drawn below all outputs.
 
     Examples
     --------
@@ -161,12 +187,18 @@ def outputs_figure(
     2
     """
     outputs = measured.shape[1]
-    figure, axes = _axes(3.2 * outputs, 2 * outputs, title, height_ratios=[3, 1] * outputs)
+    inputs = inputs or {}
+    ratios = [3, 1] * outputs + [1] * len(inputs)
+    figure, axes = _axes(3.2 * outputs + 0.8 * len(inputs), len(ratios), title, height_ratios=ratios)
     if fits is None:
         there = ~np.isnan(measured).any(axis=1)
         fits = {name: fit_per_output(measured[there], y[there]).tolist() for name, y in simulated.items()}
     columns = np.concatenate([measured, *simulated.values(), *(measured - y for y in simulated.values())], axis=1)
     rows = thinned(columns, PRINTED_SAMPLES * columns.shape[1])
+    for ax, (label, u) in zip(axes[2 * outputs :], inputs.items(), strict=True):
+        kept = thinned(u[:, None], 2 * PRINTED_SAMPLES)
+        ax.step(time[kept], u[kept], color=MODELS[2], lw=0.8, where="post")
+        ax.set_ylabel(label, parse_math=False)
     time, measured, simulated = time[rows], measured[rows], {name: y[rows] for name, y in simulated.items()}
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         panel = OutputPanel.of(measured, simulated, i, band)
@@ -174,13 +206,15 @@ def outputs_figure(
         upper.plot(time, panel.measured, color=MEASURED, label="measured")
         for (whose, shown), color in zip(panel.shown.items(), MODELS * len(simulated), strict=False):
             label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
-            [line] = upper.plot(time, shown, color=color)
+            # Over the first one's, which shows between the dashes.
+            [line] = upper.plot(time, shown, color=color, ls="-" if whose == next(iter(panel.shown)) else "--")
             if panel.half is not None and whose == next(iter(panel.shown)):
                 upper.fill_between(time, shown - panel.half, shown + panel.half, color=color, alpha=0.2, lw=0)
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
             error = np.clip(panel.measured - shown, -panel.margin, panel.margin)
             lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
         lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
+        lower.set_ylim(-1.1 * panel.largest_error, 1.1 * panel.largest_error)
         bottom, top = panel.limits
         # The legend stands above the signals, or above the band.
         upper.set_ylim(bottom - 0.05 * panel.margin, (panel.high if panel.half is None else top) + panel.margin)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from echobound.diagnostics.verdict import SYMBOLS
 from echobound.files import write_whole
 from echobound.report.contents import RunContents
 from echobound.report.figures import saved
-from echobound.report.sections import SECTIONS, Drawing
+from echobound.report.section import Drawing
+from echobound.report.sections import SECTIONS
 from echobound.runs.folder import RunFolder
 from echobound.runs.holding import ended
 from echobound.scenario.words import upward
+
+FIRST = ("outputs", "diagnostics")  # what is shown before the certificate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 def write_page(folder: RunFolder) -> Path:
     """Write ``report.html`` of a finished run into its folder, and return where it is."""
     run = RunContents(folder)
+    sections = [section for build in SECTIONS if (section := build(run)) is not None]
+    found = run.folder.assessment
     page = _environment().get_template("page.html").render(
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
@@ -32,7 +39,10 @@ def write_page(folder: RunFolder) -> Path:
         picked=run.names["model"] if run.responses else "",
         scores={response.role: response.scores[run.names["model"]] for response in run.responses},
         held=ended(run.search)["held"],
-        sections=[section for build in SECTIONS if (section := build(run)) is not None],
+        worth=found,
+        sign="" if found is None else SYMBOLS[found.verdict.grade],
+        first=[section for section in sections if section.name in FIRST],
+        sections=[section for section in sections if section.name not in FIRST],
         bokeh=_bokeh(),
     )  # fmt: skip
     path = folder.path / "report.html"
@@ -54,7 +64,13 @@ def screen(drawing: Drawing) -> dict[str, Any]:
 def svg(figure: Figure) -> str:
     """The figure as SVG; its text stays text: small, and set in the reader's font."""
     text = saved(figure, "svg", fonts="none", dpi=150).decode()
+    text = re.sub(r' d="[^"]{400,}"', lambda path: _shorter(path[0]), text)
     return text[text.index("<svg") :]
+
+
+def _shorter(path: str) -> str:
+    """A long path in tenths of a point, finer than any printer: six digits would double the size of the page."""
+    return re.sub(r"(\.\d)\d+", r"\1", path).replace(" \nL ", " ")
 
 
 def printed(drawing: Drawing) -> str:

@@ -223,6 +223,15 @@ class OutputPanel:
             highs.append(highs[0] + self.half)
         return min(self.low, *lows), max(self.high, *highs)
 
+    @property
+    def largest_error(self) -> float:
+        """The largest error that is shown: a few samples that are far worse than all others do not set the scale."""
+        errors = np.concatenate([np.abs(self.measured - y) for y in self.shown.values()])
+        errors = np.minimum(errors[~np.isnan(errors)], self.margin)
+        if not len(errors):
+            return 1.0
+        return float(min(errors.max(), 3.0 * np.quantile(errors, 0.99))) or float(errors.max()) or 1.0
+
 
 def thinned(signals: Array, most: int) -> NDArray[np.intp]:
     """Rows to draw of signals ``(time, signal)``: all, or for each stretch of time those where a signal is extreme.

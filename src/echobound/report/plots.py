@@ -60,18 +60,28 @@ def outputs_plot(response: Response) -> LayoutDOM:
         if panel.half is not None:
             _painted(upper.varea("t", "low", "high", source=source, fill_alpha=0.22), fill_color="accent")
         first = _line(upper, "t", "y", source, "measured")
-        errors = [np.clip(panel.measured - y, -margin, margin) for y in panel.shown.values()]
-        error = float(np.nanmax(np.abs(errors))) or 1.0
-        x = "time (s)" if i == outputs - 1 else ""
+        error = panel.largest_error
+        x = "time (s)" if i == outputs - 1 and not response.inputs else ""
         lower = _plot(140, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True)
         tips = [("time (s)", "@t{0,0.[000]}"), ("measured", "@y{%.5g}")]
         for j, whose in enumerate(panel.shown):
             colour = MODEL_COLOURS[j % len(MODEL_COLOURS)]
-            _line(upper, "t", f"y{j}", source, colour)
+            drawn = _line(upper, "t", f"y{j}", source, colour)
+            if j:  # over the delivered model's, which shows between the dashes
+                drawn.glyph.line_dash = "dashed"
             _line(lower, "t", f"e{j}", source, colour if len(panel.shown) > 1 else "quiet")
             tips += [(whose, f"@y{j}{{%.5g}}"), ("error", f"@e{j}{{%.3g}}")]
         _hover(upper, [first], tips, mode="vline", line_policy="nearest")
         plots += [upper, lower]
+    for number, (label, u) in enumerate(response.inputs.items(), start=1):
+        rows = thinned(u[:, None], most)
+        source = ColumnDataSource({"t": response.time[rows], "u": u[rows].astype(np.float32)})
+        low, high = float(np.nanmin(u)), float(np.nanmax(u))
+        room, x = 0.08 * (high - low) or 1.0, "time (s)" if number == len(response.inputs) else ""
+        below = _plot(90, x_range, _range(low - room, high + room), y=label, x=x, only_x=True)
+        line = below.step("t", "u", source=source, mode="after", line_width=1.3)
+        _hover(below, [_painted(line, line_color="third")], [("time (s)", "@t{0,0.[000]}"), (label, "@u{%.5g}")])
+        plots.append(below)
     return _stack(plots)
 
 

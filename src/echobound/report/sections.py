@@ -7,53 +7,26 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from echobound.diagnostics.telling import told
 from echobound.kernels import Status
 from echobound.network import Committee, PlantModel, bound_words, law_drawn_from
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
 from echobound.report.panels import EpisodePanel, ScorePanel
+from echobound.report.section import Drawing, Section
+from echobound.report.worth import diagnostics
 from echobound.runs.scoring import NOT_COVERED
 from echobound.runs.verification import verification_of
 from echobound.scores import get_score
 
-if TYPE_CHECKING:
-    from bokeh.models import LayoutDOM
-    from matplotlib.figure import Figure
-
 LISTED = 20  # networks that diverged, or were held at a limit, that are listed
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """A figure of the page: to be looked at closely on a screen (`plot`), and to be printed (`figure`).
-
-    Its name is that of the file, too, which ``echobound figures`` writes. The caption says what it is, the summary what
-    it shows, also for those who cannot see it; the keys are the legend: a colour of the page and what has it.
-    """
-
-    name: str
-    caption: str
-    summary: str
-    keys: tuple[tuple[str, str], ...]
-    plot: Callable[[], LayoutDOM]
-    figure: Callable[[], Figure]
-
-
-@dataclass(frozen=True, eq=False)
-class Section:
-    """A part of the page: its template and title, what the template shows, and figures."""
-
-    name: str
-    title: str
-    content: Mapping[str, Any] = field(default_factory=dict)
-    drawings: tuple[Drawing, ...] = ()
 
 
 def delivered(run: RunContents) -> Section | None:
@@ -80,7 +53,8 @@ def outputs(run: RunContents) -> Section | None:
         return None
     blocks = {"validation": run.plan.blocks}
     drawings = tuple(responses_drawing(one, run.how, blocks=blocks.get(one.role)) for one in run.responses)
-    return Section("outputs", "The model against the data", {"responses": run.responses}, drawings)
+    content = {"responses": run.responses, "linear": run.folder.linear, "units": run.responses[0].units}
+    return Section("outputs", "The model against the data", content, drawings)
 
 
 def responses_drawing(response: Response, how: str, name: str | None = None, blocks: int | None = None) -> Drawing:
@@ -105,6 +79,7 @@ def responses_drawing(response: Response, how: str, name: str | None = None, blo
         figure=partial(
             figures.outputs_figure, response.time, response.measured, response.simulated, response.names,
             response.units, fits={whose: list(each.values()) for whose, each in fits.items()}, band=response.band,
+            inputs=response.inputs,
         ),
     )  # fmt: skip
 
@@ -145,8 +120,10 @@ def generalisation(run: RunContents) -> Section | None:
         figure=partial(figures.episodes_figure, panel),
     )
     episodes = [_episode(response, which, what, run.how) for which, response in run.episodes(second).items()]
-    content = {"words": second.words, "not_stated": second.not_stated}
-    return Section("generalisation", "On new data", content, (errors, *episodes))
+    content = {"words": told(second), "not_stated": second.not_stated}
+    # One record of the run itself is drawn with the model against the data; a dot and the same picture say no more.
+    alone = second.episodes == 1 and any(response.role == "test" for response in run.responses)
+    return Section("generalisation", "On new data", content, () if alone else (errors, *episodes))
 
 
 def _errors(errors: Any) -> str:
@@ -336,6 +313,6 @@ def rerun_command(name: str) -> str:
 
 
 SECTIONS: tuple[Callable[[RunContents], Section | None], ...] = (
-    delivered, outputs, committee, generalisation, search, testing, families, distribution, learning, model, effort,
-    origin,
+    outputs, diagnostics, delivered, committee, generalisation, search, testing, families, distribution, learning,
+    model, effort, origin,
 )  # fmt: skip

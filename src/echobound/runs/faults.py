@@ -51,6 +51,7 @@ class Faults:
         self.findings: list[Finding] = []
         self.notes: list[str] = []
         self.sensitive: list[str] = []
+        self.unconfirmed: list[str] = []
 
     def report(self, file: str, part: str, expected: Any, found: Any, why: str | None = None) -> None:
         """Report a fault; `why` is the sentence that is raised, if the values do not speak for themselves."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,29 @@ import numpy as np
 
 from echobound.data.experiments import Experiments
 from echobound.data.record import Record
+from echobound.diagnostics.linear import Linear
+from echobound.diagnostics.verdict import Verdict
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable, write_json
 from echobound.network import Committee
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
+from echobound.runs.assessment import FILE, Assessment, assess, content_of, read_assessment
 from echobound.runs.delivery import Delivery
 from echobound.runs.derivation import by_family, networks_due
+from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.ledger import Ledger, rows_digest
+from echobound.runs.lock import NAME as LOCK
+from echobound.runs.lock import lock
 from echobound.runs.reader import RunReader
+from echobound.runs.rows import FILES
 from echobound.scenario import Certificate, Generalisation
 
 
 def make_folder(path: Path, why: str) -> None:
     """Make a folder for a run. A folder that holds anything else is refused; `why` says what it is not."""
-    leftovers = (".plan.json.",)  # temporary name of the first file, left behind by a killed process
+    leftovers = (".plan.json.", LOCK)  # temporary name of the first file and the lock, left behind by a killed process
     try:
         path.mkdir(parents=True, exist_ok=True)
         occupied = not all(file.name.startswith(leftovers) for file in path.iterdir())
@@ -66,22 +74,37 @@ class RunFolder(RunReader):
         folder.stored = path is not None
         if folder.stored and experiments is not None:
             _require_registered(plan)
-        if folder.has("plan.json"):
-            folder._require_same_plan(plan)
-        elif folder.stored:
-            make_folder(folder.path, "not a run folder")
-            write_json(folder.path / "plan.json", plan.to_dict())
-        folder.__dict__["plan"] = plan  # this one has the scores themselves, which may be the user's own
-        if experiments is not None:
-            if folder.stored and (folder.path / "data.npz").exists():
-                _ = folder.experiments  # they must still be those of the plan
-            elif folder.stored:
-                experiments.save(folder.path / "data.npz")
-            folder.__dict__["experiments"] = experiments
-        with folder.writing():
-            if folder.has("certificate.json"):
-                folder._require_as_left()
-            yield folder
+        with ExitStack() as held:
+            release = None
+            if folder.stored:
+                # The lock first: of two that start here at once, one finds the plan of the other, or that it is in use.
+                if not folder.has("plan.json"):
+                    make_folder(folder.path, "not a run folder")
+                release = lock(folder.path)
+                held.callback(release)
+                folder._begin(plan)
+            folder.__dict__["plan"] = plan  # this one has the scores themselves, which may be the user's own
+            if experiments is not None:
+                if folder.stored and (folder.path / "data.npz").exists():
+                    _ = folder.experiments  # they must still be those of the plan
+                elif folder.stored:
+                    experiments.save(folder.path / "data.npz")
+                folder.__dict__["experiments"] = experiments
+            with folder.writing(release):
+                if folder.has("certificate.json"):
+                    folder._require_as_left()
+                yield folder
+
+    def _begin(self, plan: SettledPlan) -> None:
+        """Check the plan that is there, or record this one; only while the lock is held."""
+        if self.has("plan.json"):
+            self._require_same_plan(plan)
+        else:
+            make_folder(self.path, "not a run folder")  # again: somebody may have begun meanwhile
+            write_json(self.path / "plan.json", plan.to_dict())
+        for left in self.path.glob(".*.????????"):  # temporary files of a process that was killed
+            if left.name[1:-9] in FILES:
+                left.unlink(missing_ok=True)
 
     def _require_same_plan(self, plan: SettledPlan) -> None:
         ours, theirs = plan.to_dict(), self.plan.to_dict()
@@ -116,10 +139,13 @@ class RunFolder(RunReader):
             self.__dict__.pop(name, None)
 
     @contextmanager
-    def writing(self) -> Iterator[Ledger]:
-        """The ledger, open for writing; nobody else writes meanwhile, and all rows are read through it."""
+    def writing(self, release: Callable[[], None] | None = None) -> Iterator[Ledger]:
+        """The ledger, open for writing; nobody else writes meanwhile, and all rows are read through it.
+
+        `release` lets go of the lock afterwards, where it is held already.
+        """
         path = self.path / "ledger.sqlite" if self.stored else None
-        with Ledger(path, self.plan.digest, self.plan.scores) as ledger:
+        with Ledger(path, self.plan.digest, self.plan.scores, release=release) as ledger:
             self._ledger = ledger
             try:
                 yield ledger
@@ -150,6 +176,10 @@ class RunFolder(RunReader):
         beside = best is not None and delivery is not None and delivery.delivered == "committee"
         models: dict[str, Any] = {"model.npz": best if beside else picked}
         models |= {"network.npz": picked if beside else None, "committee.npz": None if beside else best}
+        if self._certifies_others(certificate):
+            # Of a search that was continued. Without it the run is one to be resumed; with it and other models beside
+            # it, as a kill between the two would leave them, it would be damaged.
+            (self.path / "certificate.json").unlink()
         for file, model in models.items():
             if model is None:
                 (self.path / file).unlink(missing_ok=True)  # of a search that was continued
@@ -157,11 +187,67 @@ class RunFolder(RunReader):
                 model.save(self.path / file)
         write_json(self.path / "certificate.json", content)
 
-    def record_fresh(self, count: int) -> None:
-        """Record that the first `count` fresh rows of each family are the verification."""
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """What the model is worth: read from its file, or made where that is not there; None where no data are stored.
+
+        It is made again where the folder has other test data than the file is about.
+        """
+        if not self.stores_data:
+            return None
+        stored = read_assessment(self, self.path / FILE) if self.has(FILE) else None
+        return assess(self) if stored is None else stored
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the delivered model is worth, in a word, with reasons and what to do next."""
+        return None if self.assessment is None else self.assessment.verdict
+
+    @property
+    def linear(self) -> Linear | None:
+        """The linear model beside it."""
+        return None if self.assessment is None else self.assessment.linear
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What diagnostics say of the delivered model, computed when it is asked for."""
+        return Diagnostics(self)
+
+    def record_assessment(self) -> Assessment | None:
+        """Assess the delivered model as the folder is now, and keep it."""
+        self.__dict__.pop("assessment", None)
+        found = assess(self) if self.stores_data else None
+        self.__dict__["assessment"] = found
+        if found is not None and self.stored:
+            write_json(self.path / FILE, content_of(self, found))
+        return found
+
+    def _certifies_others(self, certificate: Certificate) -> bool:
+        """Whether the folder has a certificate of other models or rows than this one."""
+        if not self.has("certificate.json"):
+            return False
+        return bool(self.json("certificate.json").get("digests") != jsonable(certificate.digests))
+
+    def record_fresh(self, count: int, before: int | None = None) -> None:
+        """Record that the first `count` fresh rows of each family are the verification.
+
+        `before` is how many there were when it began, and says that it has not ended: whoever starts it again resumes
+        it.
+        """
         rows = np.concatenate([part[:count] for part in by_family(self.plan, self.rows(VERIFICATION))])
-        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows)})
-        self.__dict__["fresh"] = rows
+        unfinished = {} if before is None else {"before": before}
+        write_json(self.path / "verification.json", {"fresh": count, "rows": rows_digest(rows), **unfinished})
+        self.__dict__["fresh"], self.verified = rows, count if before is None else before
+
+    def fresh_due(self, fresh: int) -> int:
+        """How many fresh networks of each family there are after so many were added to those verified before.
+
+        None that was ever drawn is left out: a verification that was interrupted has drawn some, and to start again
+        without them would be to choose among outcomes.
+        """
+        counted, indices = len(self.fresh) // len(self.plan.families), self.rows(VERIFICATION)["index"]
+        drawn = int(indices.max()) + 1 if len(indices) else 0
+        return max(self.verified + fresh, counted, drawn)
 
     def record_generalisation(self, second: Generalisation, given: Sequence[Record] = ()) -> None:
         """Write the second certificate, after the test data if they were given for it."""

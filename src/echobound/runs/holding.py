@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from echobound.arrays import Rows
 from echobound.data.record import Record
 from echobound.kernels import Status
 from echobound.network import Holding, holdings
-from echobound.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from echobound.runs.folder import RunFolder
 
 Held: TypeAlias = dict[str, tuple[Holding, ...]]
 """By role of the data, a `Holding` for each output; empty for a model that is not clipped."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from itertools import chain
@@ -19,10 +20,12 @@ from echobound.draws import SEARCH
 from echobound.errors import DamagedFile, RunError
 from echobound.files import digest
 from echobound.kernels.base import Status, row_dtype
+from echobound.runs.database import connect, require_schema, tables_of, time_limit
 from echobound.runs.lock import lock
 from echobound.runs.progress import Progress
 from echobound.runs.provenance import Place
 from echobound.scores import Direction
+from echobound.typed import shortened
 
 SCHEMA = 2
 KEY = "stream, family, number"
@@ -47,7 +50,8 @@ class Ledger:
 
     Rows are keyed by (stream, family, index) and never change. A batch is one transaction, so a run that is killed
     loses at most the batches in hand. No path keeps the table in memory; a ledger of a plan with another digest is
-    refused; `write=False` opens an existing one for reading only.
+    refused; `write=False` opens an existing one for reading only. `release` lets go of the lock of its folder when the
+    ledger is closed; it is taken here if not given.
 
     Examples
     --------
@@ -59,9 +63,19 @@ class Ledger:
     [1, 3]
     """
 
-    def __init__(self, path: Path | None, plan: str, scores: Sequence[str], *, write: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        plan: str,
+        scores: Sequence[str],
+        *,
+        write: bool = True,
+        release: Callable[[], None] | None = None,
+    ) -> None:
         self.path, self._name = path, path or "ledger"
-        self._release = lock(path.parent) if write and path is not None else lambda: None
+        if release is None:
+            release = lock(path.parent) if write and path is not None else lambda: None
+        self._release = release
         self.scores = tuple(scores)
         self._columns = ["status", "ordr", "ridge", *(f"score_{i}" for i in range(len(self.scores))), "seconds"]
         self._write, self._prepared = write, False
@@ -76,35 +90,50 @@ class Ledger:
             raise
 
     def _open(self, plan: str) -> None:
-        self._db = _connect(self.path, write=self._write)
-        found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if found != "ok":
-            raise DamagedFile(self._name, "database", " ".join(found.split()))
+        self._db = connect(self.path, write=self._write)
+        self._opened = None if self.path is None else self.path.lstat()
         about = {"plan": plan, "scores": "\n".join(self.scores), "schema": str(SCHEMA)}
-        tables = _tables(self._db)
+        tables = tables_of(self._db)
         if not tables and self._write:
             self._create(about)
             return
-        stored = dict(self._db.execute("SELECT name, value FROM about")) if "about" in tables else {}
+        if not tables and self.path is not None:  # a killed process leaves an empty file
+            raise RunError(f"{self.path} has no rows yet: the run was stopped before the first; start it again")
+        stored = self._about() if "about" in tables else {}
         schema = stored.get("schema", "")
-        if schema.isdecimal() and int(schema) > SCHEMA:
+        if isinstance(schema, str) and schema.isdecimal() and int(schema) > SCHEMA:
             raise RunError(
                 f"{self.path} was written by a newer echobound (ledger schema {schema}, this one knows {SCHEMA}):"
                 " nothing was changed; install that version to use it"
             )
         if tables != set(TABLES):
             names = ", ".join(sorted(TABLES))
-            raise DamagedFile(self._name, "tables", f"{names} were expected, found {sorted(tables)}")
+            raise DamagedFile(self._name, "tables", f"{names} were expected, found {shortened(sorted(tables))}")
+        require_schema(self._db, self._definitions, self._name)
+        with time_limit(self._db, self.path):  # nothing but our own tables is read by then
+            found = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise DamagedFile(self._name, "database", " ".join(found.split()))
         if stored.get("plan") != plan:
             raise RunError(f"{self.path} belongs to another plan: nothing was changed; choose another run folder")
         if stored != about:
-            raise DamagedFile(self._name, "table about", f"unexpected content {stored}")
+            raise DamagedFile(self._name, "table about", f"unexpected content {shortened(stored)}")
+
+    def _about(self) -> dict[Any, Any]:
+        """What the ledger says of itself; a view of that name may run for ever, and tables are checked only later."""
+        with time_limit(self._db, self.path):
+            return dict(self._db.execute("SELECT name, value FROM about LIMIT 100").fetchall())
+
+    @property
+    def _definitions(self) -> dict[str, str]:
+        """How each table is made."""
+        columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
+        return {name: f"CREATE TABLE {name} {content.format(columns=columns)}" for name, content in TABLES.items()}
 
     def _create(self, about: dict[str, str]) -> None:
-        columns = "".join(f", {name} REAL NOT NULL" for name in self._columns)
         with self._writing():
-            for name, definition in TABLES.items():
-                self._db.execute(f"CREATE TABLE {name} {definition.format(columns=columns)}")
+            for definition in self._definitions.values():
+                self._db.execute(definition)
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
 
     @contextmanager
@@ -121,7 +150,17 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction that changes the file."""
+        """A transaction that changes the file, which must still be there: SQLite would write on without its name."""
+        if self.path is not None and self._opened is not None:
+            try:
+                there = os.path.samestat(self._opened, self.path.lstat())
+            except OSError:
+                there = False
+            if not there:
+                raise RunError(
+                    f"{self.path} was removed or replaced while it was in use: what it held since then is lost; put it"
+                    " back, or start the run again in another folder"
+                )
         with _sqlite_errors(self._name):
             # Here, not on opening: whoever is refused before the first row leaves every byte as it was.
             if self._write and not self._prepared:
@@ -196,7 +235,10 @@ class Ledger:
         )
         with _sqlite_errors(self._name):
             found = self._db.execute(query, (stream, family)).fetchall()
-        return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
+        try:
+            return [{**json.loads(content or "{}"), "networks": count} for content, count in found]
+        except (ValueError, TypeError, RecursionError):
+            raise DamagedFile(self._name, "table origins", "JSON objects were expected") from None
 
     def counts(self) -> dict[tuple[int, int], int]:
         """How many rows there are of each stream and family."""
@@ -223,6 +265,9 @@ class Ledger:
                 except (TypeError, ValueError) as error:
                     raise DamagedFile(self._name, "table rows", str(error)) from None
                 values, into = flat.reshape(-1, len(names)), rows[start : start + len(part)]
+                whole = values[:, :3]  # index, status and order
+                if not ((whole == np.floor(whole)) & (np.abs(whole) < 2**31)).all():
+                    raise DamagedFile(self._name, "table rows", "a number that should be a whole one is not")
                 into["index"], into["status"], into["order"], into["ridge"] = values[:, :4].T
                 into["scores"], into["seconds"] = values[:, 4:-1], values[:, -1]
                 start += len(part)
@@ -259,6 +304,8 @@ class Ledger:
 
 def _progress(row: Sequence[Any]) -> Progress:
     planned, direction, before, started, done, low, high, failures, at = row
+    if not all(one is None or isinstance(one, int | float) for one in (*row[:1], *row[2:])):
+        raise TypeError("progress is counted in numbers")
     best, worst = (high, low) if direction == "max" else (low, high)
     return Progress(done, planned, best, worst, failures, seconds=max(0.0, at - started), fresh=done - before)
 
@@ -266,24 +313,18 @@ def _progress(row: Sequence[Any]) -> Progress:
 def latest_progress(path: Path) -> tuple[int, int, Progress] | None:
     """Stream, family and progress of the latest campaign, from the ledger alone; None before the first one."""
     query = f"SELECT stream, family, {PROGRESS} FROM progress ORDER BY at DESC LIMIT 1"
-    with _sqlite_errors(path), closing(_connect(path, write=False)) as db:
-        found = db.execute(query).fetchone() if "progress" in _tables(db) else None
-    return None if found is None else (found[0], found[1], _progress(found[2:]))
-
-
-def _tables(db: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _connect(path: Path | None, *, write: bool) -> sqlite3.Connection:
-    if path is None or write:
-        db = sqlite3.connect(path or ":memory:", isolation_level=None)
-    elif path.exists():
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    else:
-        raise RunError(f"{path} is missing: is {path.parent} a run folder?")
-    db.execute("PRAGMA trusted_schema=OFF")
-    return db
+    with _sqlite_errors(path), closing(connect(path, write=False)) as db, time_limit(db, path):
+        if "progress" not in tables_of(db):
+            return None
+        progress = f"CREATE TABLE progress {TABLES['progress']}"
+        require_schema(db, {"progress": progress}, path, others=True)
+        found = db.execute(query).fetchone()
+    if found is None:
+        return None
+    try:
+        return int(found[0]), int(found[1]), _progress(found[2:])
+    except (TypeError, ValueError):
+        raise DamagedFile(path, "table progress", "numbers were expected") from None
 
 
 @contextmanager
@@ -292,6 +333,8 @@ def _sqlite_errors(path: Path | str, part: str = "database") -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            raise DamagedFile(path, part, "reading it takes longer than any ledger of its size would") from None
         raise RunError(
             f"cannot use {path} ({error}): the rows before are safe; free some space or repair the permissions, and"
             " start again to resume"

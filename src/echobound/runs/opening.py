@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal
+from echobound.data.copies import require_independent_records
 from echobound.data.experiments import records_digest
 from echobound.data.overlap import require_distinct
 from echobound.data.record import Record
 from echobound.errors import DataError, InputError
-from echobound.kernels import compiled_dynamics
 from echobound.network.committee import Committee
 from echobound.network.plant_model import PlantModel
 from echobound.network.response import respond
@@ -37,14 +37,15 @@ def generalisation_of(
     picked: float | None,
     horizon: int | None = None,
     members: int = 1,
+    blocks: int | None = None,
     run: Callable[[Sequence[Record]], Mapping[str, Pairs]] | None = None,
 ) -> Generalisation:
     """Run the models over the test data, which are opened here, and make the second certificate.
 
     Tested are the picked network as ``model`` and perhaps the ``committee``. How much each output moves in the training
-    data is the unit of the band. `picked` is what the former scored on validation data, `members` as in the first
-    certificate. `run` runs the models over records, as `RunFolder.respond`, which runs none twice; they run here if it
-    is not given.
+    data is the unit of the band. `picked` is what the former scored on validation data, `members` and `blocks` are
+    those of the first certificate. `run` runs the models over records, as `RunFolder.respond`, which runs none twice;
+    they run here if it is not given.
 
     Examples
     --------
@@ -58,17 +59,17 @@ def generalisation_of(
     model, score = models["model"], get_score(score)
     episodes = episodes_of(test, settled, model.washout)
     if run is None:
-        fast = compiled_dynamics()
-        pairs: Mapping[str, Pairs] = {n: respond(one, episodes, horizon, dynamics=fast) for n, one in models.items()}
+        pairs: Mapping[str, Pairs] = {name: respond(one, episodes, horizon) for name, one in models.items()}
     else:
         pairs = run(episodes)
     measured, simulated = (np.concatenate(side) for side in zip(*pairs["model"], strict=True))
     scoring: dict[str, Any] = {"score": score.name, "direction": score.direction, "unit": score.unit}
-    scoring["members"] = members
+    scoring |= {"members": members, "horizon": horizon, "blocks": blocks}
     return Generalisation(
         settled=settled,
         horizon=horizon,
         members=members,
+        samples=tuple(len(measured) for measured, _ in pairs["model"]),
         outputs=model.output_names,
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
@@ -80,8 +81,9 @@ def generalisation_of(
 def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Record] | None = None) -> Generalisation:
     """Run the models of a run over test data, its own if none are given, and make the second certificate."""
     certificate, data = folder.certificate, folder.experiments
+    require_independent_records(data.test if records is None else records)
     test, score = data.test if records is None else records, folder.plan.measures[folder.plan.plain]
-    how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members")}
+    how: dict[str, Any] = {name: getattr(certificate, name) for name in ("horizon", "members", "blocks")}
     how |= {"picked": folder.picked_score, "run": folder.respond}
     return generalisation_of(models_of(folder), data.training, test, settled, score=score, **how)
 

@@ -11,7 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from echobound.errors import RunError
+from echobound.errors import DamagedFile, RunError
+from echobound.typed import shortened
 
 COMPARED = ("echobound", "numpy")  # what rows depend on, and what data travel by
 PACKAGES = ("echobound", "numpy", "scipy", "numba")
@@ -69,6 +70,21 @@ def require_same_versions(host: str, theirs: Mapping[str, str]) -> None:
                 f"the worker on {host} has {name} {theirs[name]}, but here it is {ours}: install the same version on"
                 " both, and start again to resume"
             )
+
+
+PARTS: dict[str, type] = {"versions": Mapping, "ran": list}  # of a provenance, beside texts
+
+
+def require_provenance(content: Any, path: Path) -> None:
+    """Refuse what a certificate says of its origin if it is not of the kinds that `provenance` returns.
+
+    Nothing is derived from it, but it is printed.
+    """
+    for name, kind in {**dict.fromkeys(("finished", "host", "machine", "python", "kernel"), str), **PARTS}.items():
+        if name in content and not isinstance(content[name], kind):
+            raise DamagedFile(path, f"provenance.{name}", f"{shortened(repr(content[name]))} was found there")
+    if not all(isinstance(one, Mapping) for one in content.get("ran", [])):
+        raise DamagedFile(path, "provenance.ran", "objects were expected")
 
 
 def provenance(**more: Any) -> dict[str, Any]:

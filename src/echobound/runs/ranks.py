@@ -15,7 +15,7 @@ RANKS = 50  # best networks whose limits hold together, so that one may be chose
 def ranks_and_quantiles(folder: RunFolder, rank: int | None = None, quantile: float | None = None) -> dict[str, Any]:
     """What the scores say about a rank chosen after a look, and about a quantile, each as JSON under its name.
 
-    The rank is one of the 50 best, whose limits hold together; the level of the quantile was settled beforehand.
+    The rank is one of the 50 best, whose limits hold together, and so do those of all quantiles: one may look first.
     """
     if rank is None and quantile is None:
         return {}
@@ -32,5 +32,7 @@ def ranks_and_quantiles(folder: RunFolder, rank: int | None = None, quantile: fl
         threshold, epsilon = band.thresholds[rank - 1], band.epsilons[rank - 1]
         found["rank"] = {"rank": rank, "threshold": threshold, "epsilon": epsilon, "words": words}
     if quantile is not None:
-        found["quantile"] = QuantileInterval.of(scores, level=quantile, beta=plan.beta, **scoring).to_dict()
+        found["quantile"] = QuantileInterval.of(
+            scores, level=quantile, beta=plan.beta, simultaneous=True, **scoring
+        ).to_dict()
     return found

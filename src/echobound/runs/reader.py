@@ -18,7 +18,7 @@ from echobound.data.experiments import Experiments, records_digest
 from echobound.data.record import Record
 from echobound.errors import DamagedFile, RunError
 from echobound.files import jsonable
-from echobound.kernels import Kernel, compiled_dynamics
+from echobound.kernels import Kernel
 from echobound.network import Committee, load_model, model_from_content, respond
 from echobound.plan import Validation, settle_questions
 from echobound.runs.delivery import Delivery, delivery_of
@@ -26,6 +26,7 @@ from echobound.runs.derivation import certificate_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import rows_digest
+from echobound.runs.provenance import require_provenance
 from echobound.runs.rows import RowReader, part
 from echobound.scenario import Certificate, Generalisation, Questions
 
@@ -176,8 +177,7 @@ class RunReader(RowReader):
         for record in records:
             key = records_digest([record])  # a record read from a file again is still the same record
             if key not in self._responses:
-                fast, horizon = compiled_dynamics(), self.plan.horizon
-                runs = {name: respond(model, [record], horizon, dynamics=fast) for name, model in self.models.items()}
+                runs = {name: respond(model, [record], self.plan.horizon) for name, model in self.models.items()}
                 self._responses[key] = {name: pair for name, [pair] in runs.items()}
             for name, pair in self._responses[key].items():
                 found[name].append(pair)
@@ -198,7 +198,9 @@ class RunReader(RowReader):
         self.faults.compare("certificate.json", expected, found)
         if len(self.faults.findings) > before:
             raise Unusable("certificate.json does not follow")
-        return Certificate.from_dict(stated, path=self.path / "certificate.json")
+        certificate = Certificate.from_dict(stated, path=self.path / "certificate.json")
+        require_provenance(certificate.provenance, self.path / "certificate.json")
+        return certificate
 
     def _name_other_files(self, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         """Raise an error that names the file which is not the one that was certified.
@@ -258,9 +260,11 @@ class RunReader(RowReader):
             ours, theirs = certificate.digests.get(name, ""), found.digests.get(name)
             self.faults.require(file, f"digest of the {name}", expected=ours, found=theirs)
         optimism = found.optimism
-        stated = (found.horizon, optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        scored = (optimism.score, optimism.direction, optimism.unit, optimism.validation)
+        stated = (found.horizon, optimism.horizon, optimism.blocks, *scored)
         score = self.plan.measures[self.plan.plain]
-        expected = (certificate.horizon, score.name, score.direction, score.unit, self.picked_score)
+        how = (certificate.horizon, certificate.horizon, certificate.blocks)
+        expected = (*how, score.name, score.direction, score.unit, self.picked_score)
         self.faults.require(file, "optimism", expected=expected, found=stated)
         if self.tested(found) is self.experiments.test:
             why = "a criterion that is not in plan.json was named when the test data had been opened"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from echobound.arrays import Rows
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import EchoboundError, InputError, RunError
-from echobound.files import digest, read_json
+from echobound.files import digest, read_json, require_plain
 from echobound.kernels import Status
 from echobound.plan import DescribedLaw, SettledPlan
 from echobound.runs.derivation import by_family, networks_due, search_rows
@@ -21,6 +22,10 @@ from echobound.runs.keeping import kept_of
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.scenario import ranking
 
+FILES = (
+    *("plan.json", "data.npz", "ledger.sqlite", "model.npz", "network.npz", "committee.npz", "certificate.json"),
+    *("verification.json", "generalisation.json", "assessment.json", "test.npz", "report.html"),
+)
 NAMED = 5  # rows that are named one by one
 T = TypeVar("T")
 
@@ -61,10 +66,11 @@ class RowReader:
         self.complete = False  # whether the search has a row for each network that is due
         self._ledger: Ledger | None = None  # while it is open for writing
         self._unusable: set[str] = set()
+        self.verified = 0  # fresh networks of each family in verifications that have ended; known once `fresh` is read
 
     def has(self, file: str) -> bool:
         """Whether a file is there."""
-        return self.stored and (self.path / file).exists()
+        return self.stored and os.path.lexists(self.path / file)  # also a link that leads nowhere: it is refused
 
     def json(self, file: str) -> dict[str, Any]:
         """A JSON file as it stands."""
@@ -75,6 +81,7 @@ class RowReader:
         """What was planned."""
         if not self.has("plan.json"):
             raise RunError(f"{self.path} is not a run folder (it has no plan.json): give the folder of a run")
+        require_plain(*(self.path / file for file in FILES))  # before any of them is read
         content = self.json("plan.json")
         expected = digest({name: value for name, value in content.items() if name != "digest"})
         self.faults.require("plan.json", "digest", expected=expected, found=content.get("digest", "nothing"))
@@ -156,7 +163,7 @@ class RowReader:
 
     @part("fresh rows")
     def fresh(self) -> Rows:
-        """The fresh rows of all finished verifications, family after family; there are as many of each family."""
+        """The fresh rows of all verifications, family after family; there are as many of each family."""
         rows = self.rows(VERIFICATION)
         parts = by_family(self.plan, rows)
         if not self.has("verification.json"):
@@ -178,6 +185,11 @@ class RowReader:
         why = "the fresh rows of the ledger are not those that it counts"
         seal, found_seal = rows_digest(found), stored.pop("rows", "nothing")
         self.faults.require("verification.json", "rows", expected=seal, found=found_seal, why=why)
+        before = stored.pop("before", count)  # there until the verification that drew the last of them has ended
+        if not isinstance(before, int) or isinstance(before, bool) or not 0 <= before <= count:
+            self.faults.report("verification.json", "before", f"a number up to {count}", before)
+            before = count
+        self.verified = before
         self.faults.compare("verification.json", {"fresh": count}, stored | {"fresh": count})
         if len(rows) > len(found):
             more = len(rows) - len(found)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from echobound.arrays import Signal
 from echobound.network.committee import median_of
-from echobound.runs.folder import RunFolder
 from echobound.scores import Summary, mean_summary, summary
+
+if TYPE_CHECKING:
+    from echobound.runs.folder import RunFolder
 
 NOT_COVERED = (
     "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"

@@ -11,8 +11,9 @@ from echobound.arrays import Scores
 from echobound.runs.folder import RunFolder
 from echobound.scenario import count_violations, verify_counts, verify_divergence
 from echobound.scenario.bounds import Probability, as_probability
+from echobound.scenario.fresh import either_words
 from echobound.scenario.ordering import Case, goodness
-from echobound.scenario.words import noun, upward
+from echobound.scenario.words import confidence, noun, upward
 
 CASES: tuple[Case, ...] = ("best", "worst")
 
@@ -26,7 +27,7 @@ class CaseOutcome(TypedDict, total=False):
     ties: int
     p_value: float
     epsilon_combined: float
-    clopper_pearson: float
+    epsilon_fresh: float
     statement: str
     families: list[CaseOutcome]
 
@@ -43,7 +44,8 @@ def verification_of(folder: RunFolder) -> VerificationOutcome:
     The best case is at the top level, the worst case under ``worst``. If the worst network of the search diverged, none
     can be worse, and the worst case is about the probability of divergence. With several families, each is compared
     with its own best and worst, for which there is an exact theory; these outcomes are under ``families``. If the
-    search was stopped at will, what is certified rests on the fresh networks alone.
+    search was stopped at will, its networks count as the martingale of the rule `mixture` counts them. All limits hold
+    at every number of fresh networks together, so that one may look and add more.
     """
     count = len(folder.plan.families)
     searches, tests = (np.split(rows["scores"][:, 0], count) for rows in (folder.search, folder.fresh))
@@ -75,15 +77,14 @@ class _FamilyScores:
             return self._divergence()
         strict, ties = count_violations(self.fresh, float(threshold), self.direction, case)
         # If all of the search diverged, every fresh one that diverges is a tie, and pooled they would certify nothing.
-        alone = self.at_will or not np.isfinite(threshold)
-        counts = len(self.search), len(self.fresh), strict, ties
-        outcome = verify_counts(*counts, self.beta, alone=alone, members=self.members)
+        how: dict[str, Any] = {"alone": not np.isfinite(threshold), "at_will": self.at_will, "members": self.members}
+        outcome = verify_counts(len(self.search), len(self.fresh), strict, ties, self.beta, **how)
         return self._listed(strict, ties, outcome.p_value, outcome, outcome.statement(case))
 
     def _divergence(self) -> CaseOutcome:
         failures, diverged = (int((~np.isfinite(scores)).sum()) for scores in (self.search, self.fresh))
         counts = len(self.search), failures, len(self.fresh), diverged
-        outcome = verify_divergence(*counts, self.beta, alone=self.at_will, members=self.members)
+        outcome = verify_divergence(*counts, self.beta, members=self.members)
         return self._listed(0, diverged, 1.0, outcome, outcome.statement)
 
     def _listed(self, violations: int, ties: int, p_value: float, outcome: Any, statement: str) -> CaseOutcome:
@@ -93,7 +94,7 @@ class _FamilyScores:
             "ties": ties,
             "p_value": p_value,
             "epsilon_combined": outcome.epsilon_combined,
-            "clopper_pearson": outcome.clopper_pearson,
+            "epsilon_fresh": outcome.epsilon_fresh,
             "statement": statement,
         }
 
@@ -123,12 +124,14 @@ def _over_families(folder: RunFolder, families: list[_FamilyScores], case: Case)
         "ties": ties,
         "p_value": p_value,
         "epsilon_combined": combined,
-        "clopper_pearson": max(outcome["clopper_pearson"] for outcome in each),
+        "epsilon_fresh": max(outcome["epsilon_fresh"] for outcome in each),
         "statement": (
             f"Of {len(fresh)} fresh {drawn.many}, {each[0]['fresh']} of each family, {seen}. Beyond each family's own"
-            f" {case}: {own}; the exact theory gives so many, or more, in one of the {len(each)} families a probability"
-            f" of at most {p_value:.3g}. Search and fresh {drawn.many} together show that {drawn.new} from any family"
-            f" {new} with probability at most {upward(combined)} at confidence 1 - {certificate.beta:g}."
+            f" {case}: {own}; for numbers settled beforehand, the exact theory gives so many, or more, in one of the"
+            f" {len(each)} families a probability of at most {p_value:.3g}. Search and fresh {drawn.many} together"
+            f" show that {drawn.new} from any family {new} with probability at most {upward(combined)} at confidence"
+            f" 1 - {confidence(certificate.beta)}, however often one looks and adds more."
+            f" {either_words(certificate.beta)}"
         ),
         "families": [{"name": name, **outcome} for name, outcome in zip(names, each, strict=True)],
     }

@@ -26,6 +26,7 @@ from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand
 from echobound.scenario.statements.distribution_band import DistributionBand
 from echobound.scenario.statements.error_limit import ErrorLimit
+from echobound.scenario.statements.expected_gain import ExpectedGain
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain, learning_curve, tail_gain
@@ -46,5 +47,5 @@ __all__ += ["Divergence", "Verification", "ViolationLaw", "any_of", "each_of", "
 __all__ += ["certify", "claims_of", "count_violations", "ranking", "schema", "select", "statements_of", "title_of"]
 __all__ += ["BothEnds", "DistributionBand", "Families", "Gain", "JointScores", "QuantileInterval", "RankBand"]
 __all__ += ["Removal", "Renewal", "Stopped", "learning_curve", "tail_gain"]
-__all__ += ["ConformalBand", "EpisodeErrors", "ErrorLimit", "FailureRate", "Optimism"]
+__all__ += ["ConformalBand", "EpisodeErrors", "ErrorLimit", "ExpectedGain", "FailureRate", "Optimism"]
 __all__ += ["Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]

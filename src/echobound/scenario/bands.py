@@ -17,6 +17,7 @@ from echobound.arrays import Array
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 
+LEAST = 1e-150  # a beta below which bands share it equally among their ranks
 MARGIN = 1e-10  # relative: a band is calibrated to beta (1 - MARGIN), far more than its arithmetic errs
 
 
@@ -91,9 +92,13 @@ def local_level(networks: int, beta: float, ranks: int | None = None, *, two_sid
         lower, upper = rank_limits(n, math.exp(log_level), count, two_sided=two_sided)
         return math.log(max(crossing_probability(n, upper, lower), 1e-320) / target)
 
-    low, high = math.log(target / (2 * count)), math.log(target)
     if count == 1 and not two_sided:  # nothing to share
         return float(as_probability("beta", beta))
+    if target < LEAST:
+        # Crossing probabilities so small have lost their digits. By the union bound this level is safe; it is hardly
+        # smaller, since ranks that each miss once in so many times hardly ever miss together.
+        return target / count
+    low, high = math.log(target / (2 * count)), math.log(target)
     return math.exp(float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) - MARGIN)
 
 
@@ -103,8 +108,11 @@ def rank_limits(networks: int, level: float, ranks: int, *, two_sided: bool) -> 
 
     k = np.arange(1, ranks + 1)
     side = level / 2 if two_sided else level
-    upper = np.maximum.accumulate(betainccinv(k, networks - k + 1, side))
-    lower = np.minimum.accumulate(betaincinv(k, networks - k + 1, side)[::-1])[::-1] if two_sided else np.empty(0)
+    # Where the inverse finds nothing, which it does beyond 1e-150, no limit is stated.
+    upper = np.maximum.accumulate(np.nan_to_num(betainccinv(k, networks - k + 1, side), nan=1.0))
+    if not two_sided:
+        return np.empty(0), upper
+    lower = np.minimum.accumulate(np.nan_to_num(betaincinv(k, networks - k + 1, side), nan=0.0)[::-1])[::-1]
     return np.asarray(lower), np.asarray(upper)
 
 

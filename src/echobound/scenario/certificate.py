@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echobound.arrays import Scores
+from echobound.displays import html_table, one_line
 from echobound.errors import DamagedFile, InputError
 from echobound.scenario.ordering import Direction
 from echobound.scenario.search import ScoreName, Search
@@ -166,6 +167,19 @@ class Certificate:
         content: dict[str, Any] = to_json(self)
         del content["provenance"]
         return {**content, "schema_version": SCHEMA_VERSION}
+
+    def _facts(self) -> dict[str, str]:
+        best = (
+            "none, all diverged" if self.threshold is None else f"{self.threshold:.6g}{self.unit and ' ' + self.unit}"
+        )
+        certified = f"epsilon {self.epsilon:g} at confidence 1 - {self.beta:g}"
+        return {"networks": str(self.networks), f"best {self.score}": best, "certifies": certified}
+
+    def __repr__(self) -> str:
+        return one_line("Certificate", self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table("Certificate", {**self._facts(), "statement": self.statement})
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as JSON, with its digest."""

@@ -28,7 +28,7 @@ from echobound.scenario.statements.episodes import EpisodeStatement
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.optimism import Optimism
-from echobound.scenario.words import confidence, noun, upward
+from echobound.scenario.words import confidence, noun, predictions_only, upward
 from echobound.typed import digest_of, from_json, later, require_equal, require_version, to_json
 
 SCHEMA_VERSION = 1
@@ -37,7 +37,8 @@ USEFUL = 0.05  # with few episodes, the words say how many would reach this prob
 NOT_STATED = (
     "It is about these models as they were before the test data were opened: a model that is changed, adapted or picked"
     " by these data needs other test data.",
-    "It holds for new episodes that come about as the tested ones did: same excitation, operating points and start."
+    "It holds for new episodes that come about as the tested ones did: same excitation, operating points, start and"
+    " length."
     " Nothing is said about others.",
     "The list of statements was settled before the test data were opened. A further one, chosen after a look at the"
     " errors, needs other test data.",
@@ -90,6 +91,7 @@ class Generalisation:
     earlier: int = 0  # test records of the run that were opened before, where these are others
     horizon: int | None = None  # None for free runs; k for predictions k samples ahead
     members: Members = later(1)
+    samples: tuple[int, ...] = later(())  # scored ones of each episode
 
     def __post_init__(self) -> None:
         if not self.seen or not set(self.seen) <= set(CALLED):
@@ -98,6 +100,8 @@ class Generalisation:
             counts = {self.episodes, len(seen.peaks), len(seen.rmse if seen.scores is None else seen.scores)}
             if len(counts) > 1:
                 raise InputError("every model needs one number for each episode")
+            if len(self.samples) not in (0, self.episodes):
+                raise InputError(f"{self.episodes} episodes have as many lengths, got {len(self.samples)}")
             if (seen.scores is None) != (self.settled.criterion is None):
                 raise InputError("scores for the criterion are needed where there is one, and nowhere else")
         if self.late and self.settled.criterion is None:
@@ -119,8 +123,7 @@ class Generalisation:
     def _statements(self, seen: EpisodeErrors) -> list[EpisodeStatement]:
         beta, criterion, mixing = self.settled.beta, self.settled.criterion, self.settled.mixing
         errors = [math.inf if error is None else error for error in seen.rmse]
-        error = "RMSE" if self.horizon is None else f"RMSE, predicted {self.horizon} samples ahead,"
-        limit = ErrorLimit.of(errors, beta=beta, discarded=self.settled.discarded, error=error, mixing=mixing)
+        limit = ErrorLimit.of(errors, beta=beta, discarded=self.settled.discarded, error="RMSE", mixing=mixing)
         rates = []
         if criterion is not None and seen.scores is not None:
             rates = [FailureRate.of(~criterion.met(seen.scores), beta=beta, criterion=str(criterion), mixing=mixing)]
@@ -128,7 +131,10 @@ class Generalisation:
         # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
         least = float(upward(1 / (self.episodes + 1)))
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
-        return [replace(one, members=self.members) for one in (limit, *rates, band)]
+        # Words are derived from the same fields as numbers: what was run, and for how long.
+        lengths = (min(self.samples), max(self.samples)) if self.samples else None
+        run: dict[str, Any] = {"members": self.members, "horizon": self.horizon, "samples": lengths}
+        return [replace(one, **run) for one in (limit, *rates, band)]
 
     def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
@@ -175,7 +181,9 @@ class Generalisation:
     def not_stated(self) -> tuple[str, ...]:
         """What is not stated."""
         earlier = (f"{self.earlier} other test records of this run were opened before; these are others.",)
+        predicted = () if self.horizon is None else (predictions_only(self.horizon),)
         return (
+            *predicted,
             *NOT_STATED,
             *(NOT_STATED_OF_BLOCKS if self.settled.blocks else ()),
             *(NOT_STATED_OF_LATE if self.late else ()),

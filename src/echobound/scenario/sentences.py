@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from echobound.scenario.bounds import epsilon_exact
-from echobound.scenario.words import ROBUST, data_words, noun, outcome_words, upward
+from echobound.scenario.bounds import as_probability, epsilon_exact
+from echobound.scenario.words import ROBUST, confidence, data_words, noun, outcome_words, predictions_only, upward
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -16,7 +17,7 @@ NOT_STATED = (
     "It is about new {many} drawn and trained in the same way and scored on these data, not about new data:"
     " how well the model does on other data must be tested on other data.",
     "It does not say that a {one} as good as the best is rare: a new {one} may tie with it.",
-    "Best and worst case each hold with confidence 1 - beta; both together hold with confidence 1 - 2 beta.",
+    "{promises}",
     "It covers the law, the score and the {settled} that were settled beforehand; changing one of them after a"
     " look at the scores voids it.",
     "{Many} that diverged are among those it counts: none was dropped or drawn again.",
@@ -52,7 +53,7 @@ NOT_STATED_OF_MEMBERS = (
 def statement_of(draft: Certificate) -> str:
     """What is promised about the best."""
     drawn = noun(draft.members)
-    start = f"With confidence 1 - {draft.beta:g}, {drawn.drawn(_any_family(draft))}"
+    start = f"With confidence 1 - {confidence(draft.beta)}, {drawn.drawn(_any_family(draft))}"
     if draft.winner is None:
         return (
             f"All {draft.networks} {drawn.many} diverged. {start} gives a finite score {data_words(draft)} with"
@@ -82,11 +83,29 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     of_stopping = NOT_STATED_OF_STOPPING_AT_WILL if rule is not None and not rule.by_ranks else ()
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     of_robust = NOT_STATED_OF_ROBUST if draft.score == ROBUST else ()
-    sentences = (*of_robust, *of_blocks, *of_committees, *of_members, *NOT_STATED, *of_families, *of_stopping)
+    of_predictions = () if draft.horizon is None else (predictions_only(draft.horizon),)
+    sentences = (
+        *of_predictions,
+        *of_robust,
+        *of_blocks,
+        *of_committees,
+        *of_members,
+        *NOT_STATED,
+        *of_families,
+        *of_stopping,
+    )
     drawn = noun(draft.members)
     settled = f"number of {drawn.many}" if rule is None else "stopping rule"
     ends = "the best score alone" if draft.worst.diverged else "the best and the worst score"
+    # Best and worst, and what statements promise besides: by the union bound, which needs no independence.
+    count = 2 - (draft.worst.diverged and rule is not None and not rule.by_ranks)
+    count += sum(statement.promises for statement in draft.statements)
+    together = min(Decimal(1), count * as_probability("beta", draft.beta))
+    hold = f"hold together with confidence 1 - {confidence(together)}" if together < 1 else "need not hold together"
+    each = f"each hold with confidence 1 - {confidence(draft.beta)}"
+    promises = f"Best and worst case, and what is stated besides, {each}; all {count} promises {hold}."
     words = {"one": drawn.one, "many": drawn.many, "Many": drawn.many.capitalize(), "settled": settled, "ends": ends}
+    words["promises"] = promises
     words["score"] = "FIT" if of_robust else "score"
     words |= {"draw": "draw" if draft.members == 1 else drawn.one, "blocks": str(draft.blocks)}
     words |= {"members": str(draft.members), "kept": str(-(-draft.members // 2))}
@@ -96,7 +115,7 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
 def worst_of(draft: Certificate) -> WorstCase:
     """What is promised about the worst, filled in."""
     drawn = noun(draft.members)
-    start = f"With confidence 1 - {draft.beta:g}, {drawn.new} {_any_family(draft)}".rstrip()
+    start = f"With confidence 1 - {confidence(draft.beta)}, {drawn.new} {_any_family(draft)}".rstrip()
     rule, bound = draft.stopping_rule, None
     if draft.worst.diverged and rule is not None and not rule.by_ranks:
         # No limit for a count of failures is known that holds at all n together, so none is claimed.

@@ -54,7 +54,7 @@ def noun(members: int) -> Noun:
     return Noun("committee", "committees", f"a new committee of {members} networks")
 
 
-def upward(value: float, digits: int = 6) -> str:
+def upward(value: float | Decimal, digits: int = 6) -> str:
     """A number rounded up to some digits: words must not promise more than the number does.
 
     Examples
@@ -70,9 +70,10 @@ def downward(value: float, digits: int = 6) -> str:
     return _rounded(value, digits, ROUND_FLOOR)
 
 
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    number = Decimal(repr(float(value)))  # its shortest text, so that 0.05 stays 0.05 and is not rounded up
-    if number:
+def _rounded(value: float | Decimal, digits: int, rounding: str) -> str:
+    # Its shortest text, so that 0.05 stays 0.05 and is not rounded up.
+    number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    if number and number.is_finite():
         number = number.quantize(Decimal(1).scaleb(number.adjusted() - digits + 1), rounding=rounding)
     return f"{float(number):.{digits}g}"
 
@@ -83,8 +84,14 @@ def outward(threshold: float, direction: Direction) -> str:
 
 
 def confidence(beta: Probability) -> str:
-    """Beta as it is written after "1 -"."""
-    return beta if isinstance(beta, str) else f"{beta:g}"
+    """Beta as it is written after "1 -", rounded up: words must not promise more confidence than there is.
+
+    Examples
+    --------
+    >>> confidence(1e-7), confidence(0.05 + 19 * 1.00001e-4), confidence("1e-400")
+    ('1e-07', '0.0519001', '1e-400')
+    """
+    return beta if isinstance(beta, str) else upward(beta)
 
 
 ROBUST = "robust"  # the one score that looks at more than the scored samples: words must say at what
@@ -95,10 +102,43 @@ def score_title(score: str) -> str:
     return {"fit": "FIT", "rmse": "RMSE", "peak": "peak error", "robust": "robust FIT"}.get(score, score)
 
 
+def ahead_words(horizon: int) -> str:
+    """As in "predicted 3 samples ahead": how outputs came about that were not simulated.
+
+    Examples
+    --------
+    >>> ahead_words(1), ahead_words(3)
+    ('predicted 1 sample ahead', 'predicted 3 samples ahead')
+    """
+    return f"predicted {horizon} sample{'s' * (horizon != 1)} ahead"
+
+
+def predictions_only(horizon: int) -> str:
+    """What a certificate of predictions does not state."""
+    again = "each sample" if horizon == 1 else f"{horizon} samples each"
+    return (
+        f"Outputs were {ahead_words(horizon)}, {again} from measured outputs. Nothing is said about free runs, in which"
+        " the model's own outputs are fed back: they may err far more, and may diverge."
+    )
+
+
+def scored_words(draft: Scored) -> str:
+    """As in "FIT", "mean FIT, predicted 3 samples ahead": the score as a noun, for sentences that go on elsewhere."""
+    mean = "mean " if draft.blocks is not None and draft.score != ROBUST else ""
+    ahead = "" if draft.horizon is None else f", {ahead_words(draft.horizon)}"
+    return f"{mean}{score_title(draft.score)}{ahead}"
+
+
+def judged_words(draft: Scored) -> str:
+    """As in "the FIT on these validation data": by what draws were compared."""
+    comma = "," if draft.horizon is not None else ""
+    return f"the {scored_words(draft)}{comma} {data_words(draft).rstrip(',')}"
+
+
 def score_words(draft: Scored) -> str:
     """As in "a FIT", "a mean FIT": what was scored."""
     name = score_title(draft.score)
-    ahead = "" if draft.horizon is None else f", predicted {draft.horizon} samples ahead,"
+    ahead = "" if draft.horizon is None else f", {ahead_words(draft.horizon)},"
     if draft.blocks is not None and draft.score != ROBUST:
         return f"a mean {name}{ahead}"
     return f"a{'n' if name == 'RMSE' else ''} {name}{ahead}"
@@ -115,13 +155,14 @@ def outcome_words(draft: Scored, threshold: float | None, *, best: bool = True) 
     """As in "scores a FIT above 90.6539 %"; where the threshold is a diverged network, "gives a finite score"."""
     if threshold is None:
         return "gives a finite score"
-    return f"scores {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
+    verb = "has" if score_title(draft.score).lower() == "score" else "scores"  # nobody "scores a score"
+    return f"{verb} {score_words(draft)} {threshold_words(draft, threshold, best=best)}"
 
 
-def data_words(draft: Scored) -> str:
-    """As in "on these validation data"."""
+def data_words(draft: Scored, these: str = "these") -> str:
+    """As in "on these validation data"; `these` may be "the new"."""
     robust = draft.score == ROBUST
     if draft.blocks is None:
-        return "on these validation data" + " and over the training data" * robust
-    blocks = f"over {draft.blocks} blocks of these training data, each scored after training on the others,"
+        return f"on {these} validation data" + " and over the training data" * robust
+    blocks = f"over {draft.blocks} blocks of {these} training data, each scored after training on the others,"
     return blocks + " and over all of them after training on all," * robust

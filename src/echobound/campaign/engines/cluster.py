@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,6 +18,7 @@ from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
 REFRESH = 2.0  # seconds after which workers are counted again
+SILENT = 120.0  # seconds after which a scheduler that does not answer is lost
 
 
 class Lost(Exception):
@@ -30,11 +29,13 @@ class Dask(Engine):
     """Score batches on a Dask cluster.
 
     The data go to the workers once. The batches of a lost worker run again elsewhere, and workers may join at any time.
-    The Dask protocol runs code: outside a trusted network use TLS.
+    The Dask protocol runs code: whoever can connect to a scheduler, also another user of the same machine, can do on
+    all its workers what you can. So use TLS, unless you trust everybody who can reach it.
 
-    The scheduler is given by its address, such as ``"tcp://127.0.0.1:8786"`` (``tls://`` with certificates from Dask's
-    configuration), or as a `distributed.Client`. None starts a cluster on this machine, which nobody else can reach,
-    with so many workers or one for each core. It and its first worker have `timeout` seconds to answer.
+    The scheduler is given by its address, such as ``"tls://10.0.0.1:8786"`` (with certificates from Dask's
+    configuration) or ``"tcp://127.0.0.1:8786"``, or as a `distributed.Client`. None starts a cluster within this
+    process, which has no port that anybody could connect to, with a thread for each worker: so many, or one for each
+    core. A scheduler and its first worker have `timeout` seconds to answer.
     """
 
     name = "dask"
@@ -52,7 +53,7 @@ class Dask(Engine):
         self._tasks: dict[Future[Report], Any] = {}
         self._candidates: Candidates | None = None
         self._data: Any = None
-        self._counted, self._warned = 0.0, False
+        self._counted, self._heard, self._warned = 0.0, time.monotonic(), False
         try:
             self._require_workers()
         except BaseException:
@@ -63,14 +64,7 @@ class Dask(Engine):
         for name in ("distributed.client", "distributed.core", "distributed.batched"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said in one sentence, here
         if scheduler is None:
-            with _ignoring_interrupts():
-                self._cluster = distributed.LocalCluster(
-                    n_workers=self._count,
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                    silence_logs=logging.CRITICAL,
-                )
+            self._cluster = _own_cluster(distributed, self._count)
         try:
             return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -107,15 +101,29 @@ class Dask(Engine):
     @property
     def workers(self) -> int:
         """Threads of all workers, by now."""
-        if time.monotonic() - self._counted > REFRESH:
-            with self._scheduler_errors(), suppress(TimeoutError):  # a scheduler that is busy: the last count must do
-                self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
-            self._counted = time.monotonic()
-            if self._workers == 0 and not self._warned:
-                told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
-                warnings.warn(told, stacklevel=2)
-            self._warned = self._workers == 0
+        self.check()
         return self._workers
+
+    def _listen(self) -> None:
+        """Count the workers from time to time; a scheduler that never answers, as behind a dead proxy, is lost."""
+        if time.monotonic() - self._counted <= REFRESH:
+            return
+        try:
+            self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+        except (TimeoutError, OSError):  # it may be busy, or about to be lost: the last count must do, for a while
+            silent = time.monotonic() - self._heard
+            if silent > SILENT:
+                raise RunError(
+                    f"the Dask scheduler at {self.address} has not answered for {silent:.0f} s: finished rows are safe"
+                    " in the ledger; start again to resume, with this or another engine"
+                ) from None
+        else:
+            self._heard = time.monotonic()
+        self._counted = time.monotonic()
+        if self._workers == 0 and not self._warned:
+            told = f"the Dask scheduler at {self.address} has no workers left: waiting for new ones"
+            warnings.warn(told, stacklevel=2)
+        self._warned = self._workers == 0
 
     def start(self, candidates: Candidates) -> None:
         """Send the data to all workers, once."""
@@ -170,6 +178,7 @@ class Dask(Engine):
                 f"the Dask scheduler at {self.address} is lost: finished rows are safe in the ledger; start again to"
                 " resume, with this or another engine"
             )
+        self._listen()
 
     @contextmanager
     def _scheduler_errors(self) -> Iterator[None]:
@@ -205,14 +214,25 @@ class Dask(Engine):
                 self._cluster.close()
 
 
-@contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Processes started inside do not see Ctrl-C: it is for the one that started them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _own_cluster(distributed: Any, workers: int) -> Any:
+    """A cluster within this process: a port, even on 127.0.0.1, would take code from every user of this machine."""
+    import dask
+
+    pages: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with dask.config.set(pages):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=False,
+            protocol="inproc",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+
+    async def without_ports() -> None:  # dashboards cannot be had without; these have no pages, and now no port
+        for one in (cluster.scheduler, *cluster.workers.values()):
+            one.http_server.stop()
+
+    cluster.sync(without_ports)
+    return cluster

@@ -17,7 +17,7 @@ from echobound.network.cascade import Cascade, taps
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
 
 CHUNK = 128  # rows in hand, as for reservoirs
-OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
 class CompiledCascadeTools(CascadeTools):

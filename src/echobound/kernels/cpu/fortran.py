@@ -40,7 +40,7 @@ def call(typingctx: Any, address: Any, pointers: Any) -> Any:
 #   ints: n, k, lda, info, ... as int32;  reals: alpha, beta;  flags: characters
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
     """gram += chunk[:rows].T @ chunk[:rows], upper triangle in Fortran's order (the lower one in C's)."""
     p = chunk.shape[1]
@@ -51,7 +51,7 @@ def gram_update(addresses, ints, reals, flags, chunk, rows, gram):
     call(addresses[0], (f, f + 1, i, i + 4, r, chunk.ctypes.data, i + 8, r + 8, gram.ctypes.data, i + 8))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def cholesky(addresses, ints, flags, matrix, p):
     """Factorise the leading p x p part in place; return whether it was positive definite."""
     ints[0], ints[1], ints[2] = p, matrix.shape[1], 0
@@ -61,7 +61,7 @@ def cholesky(addresses, ints, flags, matrix, p):
     return ints[2] == 0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def triangle_solve(addresses, ints, flags, matrix, p, rhs):
     """Solve with the factor made by `cholesky`; each row of `rhs` is a right-hand side and becomes its solution."""
     ints[0], ints[1], ints[2], ints[3], ints[4] = p, rhs.shape[0], matrix.shape[1], rhs.shape[1], 0

@@ -12,9 +12,10 @@ M0, M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 W0, W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 DROP = np.uint64(11)
+EXACT = {"fastmath": False}  # said, since otherwise the options of whoever calls it first would hold
 
 
-@njit(cache=True, inline="always")
+@njit(**EXACT, inline="always")
 def _high(a, b):
     """Upper 64 bits of the product of two 64-bit words."""
     a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
@@ -22,7 +23,7 @@ def _high(a, b):
     return a1 * b1 + (middle >> HALF) + (((middle & LOW) + a0 * b1) >> HALF)
 
 
-@njit(cache=True)
+@njit(**EXACT)
 def symmetric(key, region, scale, out):
     """Fill `out` with scale times numbers uniform in [-1, 1), from one region of a draw."""
     units(key, region, out)
@@ -30,7 +31,7 @@ def symmetric(key, region, scale, out):
         out[i] = scale * (2.0 * out[i] - 1.0)
 
 
-@njit(cache=True)
+@njit(**EXACT)
 def units(key, region, out):
     """Fill `out` with numbers in [0, 1), from the words of one region of a draw."""
     for group in range((out.size + 3) // 4):
@@ -50,7 +51,7 @@ def units(key, region, out):
             out[at + 3] = (c3 >> DROP) * 2.0**-53
 
 
-@njit(cache=True)
+@njit(**EXACT)
 def floyd(levels, n, chosen):
     """Columns (slot, sample) from levels in [0, 1), different within each sample."""
     slots, samples = chosen.shape

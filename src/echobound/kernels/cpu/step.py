@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from echobound.arrays import Columns, Matrix, Vector
 
 OPTIONS: dict[str, Any] = {
-    "cache": True,  # compiled once for each machine, not for each process
     "nogil": True,  # workers are threads
     "error_model": "numpy",  # a check for division by zero would keep LLVM from vectorising
     "fastmath": {"contract"},  # fused multiply-add, and nothing else: NaN and inf keep their meaning
@@ -58,7 +57,7 @@ def _double(typingctx: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def _pointer(typingctx: Any, address: Any) -> Any:
+def pointer(typingctx: Any, address: Any) -> Any:
     """An address as a pointer."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -70,7 +69,7 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 @njit(**OPTIONS, inline="always")
 def bare(array):
     """The same array without a reference count; it lives as long as the caller's."""
-    return carray(_pointer(array.ctypes.data), array.shape, array.dtype)
+    return carray(pointer(array.ctypes.data), array.shape, array.dtype)
 
 
 @njit(**OPTIONS, inline="always")

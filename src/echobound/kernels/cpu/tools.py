@@ -36,7 +36,7 @@ class _Workspace(threading.local):
         return self._flat[name][:size].reshape(shape)
 
 
-_workspace = _Workspace()
+workspace = _Workspace()
 
 
 class CompiledTools:
@@ -70,9 +70,9 @@ class CompiledTools:
     def least_squares(self, draw: ReservoirDraw, data: TrainingData, ridges: tuple[float, ...]) -> Readouts:
         """Readouts for each ridge from one Gram matrix of [Phi, Y]; the minimum norm where Cholesky cannot be used."""
         p, outputs = draw.hyper.columns(draw.inputs, draw.outputs), draw.outputs
-        total = _workspace.array("total", p + outputs, p + outputs)
-        factor = _workspace.array("factor", p + outputs, p + outputs)
-        chunk = _workspace.array("chunk", CHUNK, p + outputs)
+        total = workspace.array("total", p + outputs, p + outputs)
+        factor = workspace.array("factor", p + outputs, p + outputs)
+        chunk = workspace.array("chunk", CHUNK, p + outputs)
         blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
         total[:] = 0.0
         if any(ridges):  # the minimum norm does not come from the Gram matrix, which has half of the digits only

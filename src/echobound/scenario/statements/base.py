@@ -107,6 +107,11 @@ class Statement:
         """
         return []
 
+    @property
+    def promises(self) -> int:
+        """How many promises it adds to those of best and worst in a certificate, each with confidence 1 - beta."""
+        return 0
+
     def settled(self) -> Mapping[str, Any]:
         """The fields of a `Search` that this statement shows: from them and the scores `of_search` makes it again."""
         return {}

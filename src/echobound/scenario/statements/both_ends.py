@@ -19,7 +19,7 @@ from echobound.scenario.bounds import Probability, as_count, as_probability, dig
 from echobound.scenario.ordering import ordered
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
-from echobound.scenario.words import outcome_words, threshold_words, upward
+from echobound.scenario.words import data_words, outcome_words, threshold_words, upward
 
 
 def epsilon_both(networks: int, beta: Probability) -> float:
@@ -76,6 +76,11 @@ class BothEnds(ScoreStatement):
         return epsilon_exact(self.networks, self.beta, d=2)
 
     @property
+    def promises(self) -> int:
+        """One about both ends, one about the range between them; none where a network diverged."""
+        return 0 if self.best is None or self.worst is None else 2
+
+    @property
     def words(self) -> str:
         """The statement in plain words."""
         if self.best is None or self.worst is None:
@@ -84,7 +89,7 @@ class BothEnds(ScoreStatement):
             return f"{diverged}: there is no range of scores to state."
         return (
             f"{self.start}, both hold together: {self.drawn.drawn()}"
-            f" {outcome_words(self, self.best)} with probability at most {upward(self.epsilon)}, and"
+            f" {outcome_words(self, self.best)} {data_words(self)} with probability at most {upward(self.epsilon)}, and"
             f" {threshold_words(self, self.worst, best=False)}, or diverges, with probability at most"
             f" {upward(self.epsilon)}. With the same confidence it falls outside this range, at either end, with"
             f" probability at most {upward(self.epsilon_outside)}."

@@ -1,4 +1,4 @@
-"""Conformal band: a band around the simulated output that contains the whole of a new episode."""
+"""Conformal band: a band around the simulated (or predicted) output that contains the whole of a new episode."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.statements.episodes import EpisodeStatement, finite, sorted_errors
-from echobound.scenario.words import confidence, upward
+from echobound.scenario.words import ahead_words, confidence, upward
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConformalBand(EpisodeStatement):
-    """A band around the simulated output that contains the whole of a new episode with probability at least 1 - beta.
+    """A band around the model's output that contains the whole of a new episode with probability at least 1 - beta.
 
     Marginal: over the test episodes and the new one together. There is no further confidence.
     """
@@ -45,13 +45,14 @@ class ConformalBand(EpisodeStatement):
         """The words without the assumption they rest on."""
         if any(width is None for width in self.widths):
             return (
-                f"{self.tested} give no band for a probability of {1 - self.beta:g}: there are too few, or the model"
-                " diverged in some."
+                f"{self.tested} give no band for a probability of 1 - {confidence(self.beta)}: there are too few, or"
+                " the model diverged in some."
             )
         widths = zip(self.names, self.widths, strict=True)
+        around = "the simulated one" if self.horizon is None else f"the one {ahead_words(self.horizon)}"
         bands = ", ".join(f"{name} +- {upward(width or 0.0)}" for name, width in widths)
         return (
-            f"The measured output of a new episode stays within {bands} of the simulated one throughout, with"
+            f"The measured output of {self.new} stays within {bands} of {around} throughout, with"
             f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
             " together)."
         )
@@ -65,6 +66,7 @@ class ConformalBand(EpisodeStatement):
         names: Sequence[str] = (),
         scales: ArrayLike | None = None,
         mixing: float | None = None,
+        horizon: int | None = None,
     ) -> ConformalBand:
         """State it from the errors of each episode, measured minus simulated outputs as ``(time, output)``.
 
@@ -90,7 +92,7 @@ class ConformalBand(EpisodeStatement):
         size = finite(values[rank - 1]) if rank <= len(values) else None
         named = tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1))
         widths = tuple(None if size is None else float(size * one) for one in scale)
-        return cls(episodes=len(values), beta=beta, mixing=mixing, names=named, widths=widths)
+        return cls(episodes=len(values), beta=beta, mixing=mixing, horizon=horizon, names=named, widths=widths)
 
 
 def _conformal_rank(episodes: int, beta: Probability) -> int:

@@ -13,7 +13,7 @@ from echobound.scenario.bands import local_level, rank_limits
 from echobound.scenario.bounds import as_count
 from echobound.scenario.ordering import ordered
 from echobound.scenario.statements.base import ScoreStatement, Scoring
-from echobound.scenario.words import upward
+from echobound.scenario.words import judged_words, upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,8 @@ class DistributionBand(ScoreStatement):
         """The statement in plain words."""
         best, median = (upward(self.upper[k]) for k in (0, (self.networks + 1) // 2 - 1))
         return (
-            f"{self.start}, for every rank together: {self.drawn.drawn()} is better than the"
+            f"{self.start}, for every rank together, by {judged_words(self)}:"
+            f" {self.drawn.drawn()} is better than the"
             f" best of {self.networks} with probability at most {best}, better than the median of {self.networks} with"
             f" probability at most {median}, and so on for all {self.networks} ranks, each with a lower limit as well."
         )

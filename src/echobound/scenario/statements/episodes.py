@@ -20,7 +20,8 @@ from echobound.arrays import Vector
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.statements.base import Statement
-from echobound.scenario.words import confidence
+from echobound.scenario.words import ahead_words, confidence, upward
+from echobound.typed import later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +32,20 @@ class EpisodeStatement(Statement):
     beta: float
     # None for independent episodes; for blocks of one record the coefficient of absolute regularity that is assumed.
     mixing: float | None = None
+    # None for free runs; k where outputs were predicted k samples ahead from measured ones.
+    horizon: int | None = later(None)
+    # Scored samples of the shortest and the longest of them, where known: a longer episode has more room for errors.
+    samples: tuple[int, int] | None = later(None)
 
     def __post_init__(self) -> None:
         as_count("episodes", self.episodes)
         as_probability("beta", self.beta)
         if self.mixing is not None and not 0 <= self.mixing <= 1:
             raise InputError(f"a mixing coefficient lies between 0 and 1, got {self.mixing}")
+        if self.horizon is not None:
+            as_count("horizon", self.horizon)
+        if self.samples is not None and not 1 <= self.samples[0] <= self.samples[1]:
+            raise InputError(f"the shortest and the longest episode were expected in samples, got {self.samples}")
         if self.total_beta >= 1:
             raise InputError(
                 f"{self.episodes} blocks with a mixing coefficient of {self.mixing:g} leave no confidence: leave longer"
@@ -70,15 +79,29 @@ class EpisodeStatement(Statement):
         return f"{self.episodes} test episode{'s' * (self.episodes != 1)}"
 
     @property
+    def new(self) -> str:
+        """As in "a new episode of 120 samples": nothing is said about others, longer ones above all."""
+        if self.samples is None:
+            return "a new episode as long as the tested ones"
+        low, high = self.samples
+        length = f"{high} sample{'s' * (high != 1)}" if low == high else f"{low} to {high} samples, as the tested ones,"
+        return f"a new episode of {length}"
+
+    @property
+    def ahead(self) -> str:
+        """As in ", predicted 3 samples ahead,"; nothing of free runs."""
+        return "" if self.horizon is None else f", {ahead_words(self.horizon)},"
+
+    @property
     def assumption(self) -> str:
         """How the words end."""
+        chosen = f"of everything the {self.drawn.one} was chosen by"
         if self.mixing is None:
-            return (
-                f"The episodes must be independent of each other and of everything the {self.drawn.one} was chosen by."
-            )
+            return f"The episodes must be independent of each other and {chosen}."
         return (
-            "The episodes are blocks of one record. This holds under the assumption, which is not tested, that the"
-            f" record is stationary and that its mixing coefficient over the gaps is at most {self.mixing:g}."
+            "The episodes are blocks of one record. This holds under the assumptions, which are not tested, that the"
+            f" record is independent {chosen} (validation data that precede it in the same experiment are not), that"
+            f" it is stationary, and that its mixing coefficient over the gaps is at most {upward(self.mixing)}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -44,15 +45,23 @@ class ErrorLimit(EpisodeStatement):
         """The words without the assumption they rest on."""
         aside = f", the {self.discarded} largest set aside as settled beforehand" if self.discarded else ""
         if self.limit is None:
-            return f"The model diverged in a test episode{aside}: there is no limit for its {self.error}."
+            error = f"{self.error}{self.ahead}".rstrip(",")
+            return f"The model diverged in a test episode{aside}: there is no limit for its {error}."
         return (
-            f"{self.start}, the {self.error} in a new episode is above {upward(self.limit)} with probability at most"
-            f" {upward(self.epsilon)} (largest of {self.tested}{aside})."
+            f"{self.start}, the {self.error}{self.ahead} in {self.new} is above {upward(self.limit)} with"
+            f" probability at most {upward(self.epsilon)} (largest of {self.tested}{aside})."
         )
 
     @classmethod
     def of(
-        cls, errors: ArrayLike, *, beta: float, discarded: int = 0, error: str = "error", mixing: float | None = None
+        cls,
+        errors: ArrayLike,
+        *,
+        beta: float,
+        discarded: int = 0,
+        error: str = "error",
+        mixing: float | None = None,
+        horizon: int | None = None,
     ) -> ErrorLimit:
         """State it from one error for each episode; one that is not finite has diverged.
 
@@ -65,4 +74,5 @@ class ErrorLimit(EpisodeStatement):
         values = sorted_errors(errors)
         r = as_count("discarded", discarded, least=0)
         limit = finite(values[-1 - r]) if r < len(values) else None  # too many set aside, which is refused
-        return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, mixing=mixing)
+        how: dict[str, Any] = {"mixing": mixing, "horizon": horizon}
+        return cls(episodes=len(values), beta=beta, discarded=r, limit=limit, error=error, **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,12 +41,20 @@ class FailureRate(EpisodeStatement):
         """The words without the assumption they rest on."""
         named = f" {self.criterion}" if self.criterion else ""
         return (
-            f"{self.failures} of {self.tested} failed the criterion{named}. {self.start}, a new episode"
-            f" fails it with probability at most {upward(self.epsilon)}."
+            f"{self.failures} of {self.tested} failed the criterion{named}{self.ahead.rstrip(',')}. {self.start},"
+            f" {self.new} fails it with probability at most {upward(self.epsilon)}."
         )
 
     @classmethod
-    def of(cls, failed: ArrayLike, *, beta: float, criterion: str = "", mixing: float | None = None) -> FailureRate:
+    def of(
+        cls,
+        failed: ArrayLike,
+        *,
+        beta: float,
+        criterion: str = "",
+        mixing: float | None = None,
+        horizon: int | None = None,
+    ) -> FailureRate:
         """State it from whether each episode failed.
 
         Examples
@@ -57,4 +66,5 @@ class FailureRate(EpisodeStatement):
         if outcomes.dtype != bool or outcomes.ndim != 1:
             raise InputError("for each episode, true or false is needed: whether it failed")
         failures = int(outcomes.sum())
-        return cls(episodes=len(outcomes), failures=failures, criterion=criterion, beta=beta, mixing=mixing)
+        how: dict[str, Any] = {"mixing": mixing, "horizon": horizon}
+        return cls(episodes=len(outcomes), failures=failures, criterion=criterion, beta=beta, **how)

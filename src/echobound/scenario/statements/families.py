@@ -16,7 +16,7 @@ from echobound.scenario.bounds import as_count, each_of, epsilon_exact
 from echobound.scenario.ordering import best_of, ranking, require_member, select
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
-from echobound.scenario.words import outward, upward
+from echobound.scenario.words import judged_words, outward, upward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,11 @@ class Families(ScoreStatement):
         return tuple(each_of(len(self.names)).epsilon(count, self.beta) for count in self.networks)
 
     @property
+    def promises(self) -> int:
+        """About any family, about their mixture, and about the own best of each."""
+        return 3
+
+    @property
     def words(self) -> str:
         """The statement in plain words."""
         count, many, new = len(self.names), self.drawn.many, self.drawn.new
@@ -106,11 +111,11 @@ class Families(ScoreStatement):
         else:
             own = "; ".join(f"{name} {upward(value)}" for name, value in zip(self.names, self.epsilons, strict=True))
         return (
-            f"The best of all is in family {self.names[self.best]!r}. {self.start}, {new} from any of the"
-            f" {count} families beats it with probability at most {upward(self.epsilon)}. {self.start}, {new}"
-            f" whose family is drawn with the shares of the search beats it with probability at most"
-            f" {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count} together,"
-            f" {new} of a family beats that family's own best with probability at most {own}."
+            f"The best of all, by {judged_words(self)}, is in family {self.names[self.best]!r}. {self.start},"
+            f" {new} from any of the {count} families beats it with probability at most {upward(self.epsilon)}."
+            f" {self.start}, {new} whose family is drawn with the shares of the search beats it with probability"
+            f" at most {upward(self.epsilon_mixture)}. The best of each family: {bests}. {self.start}, all {count}"
+            f" together, {new} of a family beats that family's own best with probability at most {own}."
         )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -16,13 +16,14 @@ from echobound.scenario.bounds import as_count
 from echobound.scenario.ordering import Direction, goodness_of_each
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Scoring, Statement
-from echobound.scenario.words import score_title
+from echobound.scenario.words import ahead_words, score_title, upward
+from echobound.typed import later
 
 
 def beaten_probability(networks: int, further: int) -> float:
     """Probability that the best of M further networks beats the best of N: M / (N + M).
 
-    Exact for a continuous score, before the scores are seen; smaller with ties.
+    Exact for a continuous score, before the scores are seen; smaller with ties (0 where every network scores the same).
     """
     n, m = as_count("networks", networks), as_count("further", further, least=0)
     return m / (n + m)
@@ -122,6 +123,7 @@ class Gain(Statement):
     unit: str = ""
     horizon: int | None = None
     blocks: int | None = None
+    at_will: bool = later(False)  # whether the number of networks may depend on the scores
 
     def __post_init__(self) -> None:
         as_count("networks", self.networks)
@@ -130,7 +132,7 @@ class Gain(Statement):
     @classmethod
     def of_search(cls, search: Search) -> Gain:
         """Always made: it is an estimate, for whatever search."""
-        return cls.of(search.first, **search.scoring)
+        return replace(cls.of(search.first, **search.scoring), at_will=search.at_will)
 
     @property
     def further(self) -> int:
@@ -139,7 +141,11 @@ class Gain(Statement):
 
     @property
     def probability(self) -> float:
-        """Probability that the best of all these beats the present best."""
+        """Largest probability, before the scores are seen, that the best of all these beats the present best.
+
+        It is reached by a continuous score; with ties it is smaller. It follows from ranks, so nothing follows where
+        the search was stopped at will.
+        """
         return beaten_probability(self.networks, self.further)
 
     @property
@@ -148,17 +154,21 @@ class Gain(Statement):
         times = {2: "Twice", 10: "Ten times"}.get(self.factor, f"{self.factor} times")
         name = score_title(self.score)
         point = f"{name} point" if self.unit == "%" else self.unit or name
-        chance = f"find a better one with probability {self.probability:.3g}"
+        # With ties it is less, and after a look at the scores it is another number: only the limit is certain.
+        better = f"they would find a better one with probability at most {upward(self.probability, 3)}"
+        chance = f" By ranks alone, {better}." if not self.at_will else ""
+        ahead = "" if self.horizon is None else f", {ahead_words(self.horizon)},"
         seen = "" if self.last_decade is None else f" (the last factor of ten gained {_in_full(self.last_decade, 2)})"
+        luck = "on these validation data" if self.blocks is None else "on these blocks"
         if self.tail is None:
-            alike = "the scores are too few or too alike to say how much better"
-            return f"{times} as many {self.drawn.many} would {chance}; {alike}{seen}."
+            alike = f"The scores{ahead.rstrip(',')} are too few or too alike to say what {times.lower()} as many"
+            return f"{alike} {self.drawn.many} would gain{seen}.{chance} Part of any gain is luck {luck}."
         gained = _in_full(self.tail, 1)
         points = "s" if self.unit == "%" and gained != "1" else ""
         return (
-            f"{times} as many {self.drawn.many} would probably gain about {gained} {point}{points}{seen}; this is an"
-            f" order-of-magnitude estimate. They would {chance}. Part of such a gain is luck on"
-            f" {'these validation data' if self.blocks is None else 'these blocks'}."
+            f"{times} as many {self.drawn.many} would probably gain about {gained} {point}{points}{ahead}{seen}; this"
+            f" estimate of an order of magnitude may err by more than its own size.{chance} Part of such a gain is luck"
+            f" {luck}."
         )
 
     @classmethod
@@ -169,9 +179,9 @@ class Gain(Statement):
         --------
         >>> scores = [100 - 10 * math.sqrt(1 - i / 201) for i in range(1, 201)]
         >>> print(Gain.of(scores, score="fit", unit="%").words)
-        Ten times as many networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3); this is
-        an order-of-magnitude estimate. They would find a better one with probability 0.9. Part of such a gain is luck
-        on these validation data.
+        Ten times as many networks would probably gain about 0.4 FIT points (the last factor of ten gained 1.3); this
+        estimate of an order of magnitude may err by more than its own size. By ranks alone, they would find a better
+        one with probability at most 0.9. Part of such a gain is luck on these validation data.
         """
         direction = scoring.get("direction", "max")
         values = np.sort(goodness_of_each(scores, direction))

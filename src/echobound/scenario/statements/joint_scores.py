@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,8 @@ from echobound.scenario.bounds import any_of, as_count, as_probability, each_of
 from echobound.scenario.ordering import Direction, best_of, ranking, require_member
 from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
-from echobound.scenario.words import confidence, outward, score_title, upward
+from echobound.scenario.words import ahead_words, confidence, outward, score_title, upward
+from echobound.typed import later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,8 @@ class JointScores(Statement):
     # For each score the best value and the network that has it; None where all diverged.
     thresholds: tuple[float | None, ...]
     winners: tuple[int | None, ...]
+    horizon: int | None = later(None)  # horizon and blocks as in `certify`
+    blocks: int | None = later(None)
 
     def __post_init__(self) -> None:
         as_probability("beta", self.beta)
@@ -51,9 +54,8 @@ class JointScores(Statement):
         if search.table.shape[1] != len(search.scores):
             raise InputError(f"{len(search.scores)} scores need as many columns, got {search.table.shape[1]}")
         named = {score.name: column for score, column in zip(search.scores, search.table.T, strict=True)}
-        return cls.of(
-            named, beta=search.beta, directions=[score.direction for score in search.scores], members=search.members
-        )
+        made = cls.of(named, beta=search.beta, directions=[score.direction for score in search.scores])
+        return replace(made, members=search.members, horizon=search.horizon, blocks=search.blocks)
 
     @classmethod
     def claims(cls, search: Search) -> list[int]:
@@ -61,6 +63,11 @@ class JointScores(Statement):
         # Not strict: an audit also asks about a ledger that lacks a column.
         columns = zip(search.scores, search.table.T, strict=False) if search.joint else ()
         return [best for score, column in columns for best in ranking(column, score.direction, 1)]
+
+    @property
+    def promises(self) -> int:
+        """One about all scores, and one about each."""
+        return 2
 
     def settled(self) -> Mapping[str, Any]:
         """Which scores."""
@@ -84,11 +91,14 @@ class JointScores(Statement):
             f"{score_title(name)} {'any' if value is None else outward(value, way)}"
             for name, value, way in zip(self.names, self.thresholds, self.directions, strict=True)
         )
+        ahead = "" if self.horizon is None else f", {ahead_words(self.horizon)}"
+        where = "on these validation data" if self.blocks is None else f"in mean over {self.blocks} blocks"
         start = f"With confidence 1 - {confidence(self.beta)}, {self.drawn.drawn()}"
         return (
-            f"The best of {self.networks} {self.drawn.many} in each score: {limits}. {start} beats one or more of them"
-            f" with probability at most {upward(self.epsilon_joint)}. {start} beats each of them with probability at"
-            f" most {upward(self.epsilon_separate)}, all {len(self.names)} statements together."
+            f"The best of {self.networks} {self.drawn.many} in each score{ahead}, {where}: {limits}. {start} beats"
+            f" one or more of them with probability at most {upward(self.epsilon_joint)}. {start} beats"
+            f" each of them with probability at most {upward(self.epsilon_separate)}, all"
+            f" {len(self.names)} statements together."
         )
 
     @classmethod

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from echobound.scenario.ordering import Direction
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.episodes import finite
+from echobound.scenario.words import ahead_words
+from echobound.typed import later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,8 @@ class Optimism(Statement):
     # The scores of the picked network; None where it diverged.
     validation: float | None
     test: float | None
+    horizon: int | None = later(None)  # horizon and blocks as in `certify`
+    blocks: int | None = later(None)
 
     @property
     def difference(self) -> float | None:
@@ -46,9 +51,18 @@ class Optimism(Statement):
             return f"The picked {self.drawn.one} diverged on validation or test data."
         sense = "worse" if self.difference > 0 else "better"
         outcome = "the same" if self.difference == 0 else f"{abs(self.difference):.3g} {sense}"
+        score = "scores" if self.horizon is None else f"scores, {ahead_words(self.horizon)},"
+        before, test = (f"{value:.6g}{unit}" for value in (self.validation, self.test))
+        if self.blocks is not None:
+            return (
+                f"The picked {self.drawn.one} {score} {before} in mean over the {self.blocks} blocks it was picked by,"
+                " each after training on the others. Trained again on all of them, which no data had scored before, it"
+                f" {score} {test} on test data: {outcome}. These are scores of models that differ in their training;"
+                " the certificate is about the former."
+            )
         return (
-            f"The picked {self.drawn.one} scores {self.validation:.6g}{unit} on the validation data it was picked by"
-            f" and {self.test:.6g}{unit} on test data: {outcome}. The certificate is about the former."
+            f"The picked {self.drawn.one} {score} {before} on the validation data it was picked by"
+            f" and {test} on test data: {outcome}. The certificate is about the former."
         )
 
     @classmethod
@@ -61,7 +75,10 @@ class Optimism(Statement):
         direction: Direction = "max",
         unit: str = "",
         members: int = 1,
+        horizon: int | None = None,
+        blocks: int | None = None,
     ) -> Optimism:
         """State it from both scores; what is not finite has diverged."""
-        found = {"validation": finite(validation), "test": finite(test)}
-        return cls(score=score, direction=direction, unit=unit, members=members, **found)
+        found: dict[str, Any] = {"validation": finite(validation), "test": finite(test)}
+        how: dict[str, Any] = {"members": members, "horizon": horizon, "blocks": blocks}
+        return cls(score=score, direction=direction, unit=unit, **found, **how)

@@ -56,8 +56,8 @@ class RankBand(ScoreStatement):
                 said.append(f"any finite score at most {epsilon} (rank {k})")
         return (
             f"{self.start}, the probability that {self.drawn.drawn()} scores"
-            f" {score_words(self)} beyond the k-th {self.case} of {self.networks} is limited for k = 1 to"
-            f" {len(self.thresholds)} together, so that k may be chosen after a look:"
+            f" {score_words(self)} {data_words(self)} beyond the k-th {self.case} of {self.networks} is limited for"
+            f" k = 1 to {len(self.thresholds)} together, so that k may be chosen after a look:"
             f" {'; '.join(said) or 'nothing is worse than divergence'}."
         )
 

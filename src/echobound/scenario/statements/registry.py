@@ -9,6 +9,7 @@ from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand
 from echobound.scenario.statements.distribution_band import DistributionBand
 from echobound.scenario.statements.error_limit import ErrorLimit
+from echobound.scenario.statements.expected_gain import ExpectedGain
 from echobound.scenario.statements.failure_rate import FailureRate
 from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain
@@ -24,7 +25,7 @@ from echobound.scenario.words import noun
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
-OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval)
+OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, ExpectedGain)
 OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, Optimism)
 
 

@@ -54,6 +54,11 @@ class Removal(ScoreStatement):
         """Those set aside and the next one."""
         return ranking(search.first, search.direction, search.discarded + 1) if search.discarded else []
 
+    @property
+    def promises(self) -> int:
+        """One about the threshold."""
+        return 1
+
     def settled(self) -> Mapping[str, Any]:
         """How many are set aside."""
         return {"discarded": self.discarded}

@@ -16,7 +16,7 @@ from echobound.scenario.bounds import as_count, as_probability, epsilon_exact
 from echobound.scenario.ordering import best_of, require_member
 from echobound.scenario.search import Search
 from echobound.scenario.statements.base import ScoreStatement, Scoring
-from echobound.scenario.words import outcome_words, upward
+from echobound.scenario.words import data_words, outcome_words, upward
 
 
 def require_independent(depends_on_model: bool | None) -> None:
@@ -71,6 +71,11 @@ class Renewal(ScoreStatement):
         # Data that depend on the model would have been refused before the renewal began.
         return cls.of(search.first, beta=search.beta, depends_on_model=False, **held, **search.scoring)
 
+    @property
+    def promises(self) -> int:
+        """One about the threshold."""
+        return 1
+
     def settled(self) -> Mapping[str, Any]:
         """How many renewals were planned."""
         return {"updates": self.updates}
@@ -87,10 +92,10 @@ class Renewal(ScoreStatement):
         new = self.drawn.drawn(how="drawn in the same way and trained on the new data")
         jointly = "" if self.updates == 1 else f", in all {self.updates} planned renewals together"
         return (
-            f"{self.start}{jointly}, {new} {what} on the new"
-            f" validation data with probability at most {upward(self.epsilon)}. This holds because none of the"
-            f" {self.networks} {self.drawn.many} was dropped and the new data do not depend on the {self.drawn.one} in"
-            " use."
+            f"{self.start}{jointly}, {new} {what}"
+            f" {data_words(self, these='the new')} with probability at most {upward(self.epsilon)}. This holds because"
+            f" none of the {self.networks} {self.drawn.many} was dropped and the new data do not depend on the"
+            f" {self.drawn.one} in use."
         )
 
     @classmethod

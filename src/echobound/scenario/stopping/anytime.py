@@ -8,7 +8,7 @@ from functools import cached_property
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
+from echobound.scenario.stopping.base import StoppingRule, certified_limit, log_share, solved_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Anytime(StoppingRule):
         n = as_count("networks", networks)
         if n < self.first:
             return 1.0
-        return certified_limit(math.log(self.share) - 2 * math.log1p(math.log(n / self.first)), n)
+        return certified_limit(log_share(self.share) - 2 * math.log1p(math.log(n / self.first)), n)
 
     @property
     def words(self) -> str:

@@ -96,6 +96,11 @@ def solved_share(beta: float, looks: Callable[[float], float]) -> float:
     return math.exp(x) / SAFE
 
 
+def log_share(share: float) -> float:
+    """Its logarithm; minus infinity where it is below all floats."""
+    return math.log(share) if share else -math.inf
+
+
 def certified_limit(log_probability: float, networks: int) -> float:
-    """1 - exp(log_probability / networks), rounded up."""
+    """1 - exp(log_probability / networks), rounded up; 1 where the share of beta is below all floats."""
     return min(1.0, -math.expm1(log_probability / networks) * SAFE)

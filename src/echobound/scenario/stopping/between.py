@@ -8,7 +8,7 @@ from functools import cached_property
 
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count
-from echobound.scenario.stopping.base import StoppingRule, certified_limit, solved_share
+from echobound.scenario.stopping.base import StoppingRule, certified_limit, log_share, solved_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Between(StoppingRule):
     def epsilon(self, networks: int) -> float:
         """What is certified at this many networks."""
         n = min(as_count("networks", networks), self.last)
-        return certified_limit(math.log(self.share), n) if n >= self.first else 1.0
+        return certified_limit(log_share(self.share), n) if n >= self.first else 1.0
 
     @property
     def words(self) -> str:

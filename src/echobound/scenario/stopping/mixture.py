@@ -13,7 +13,9 @@ from echobound.scenario.stopping.base import StoppingRule, certified_limit
 class Mixture(StoppingRule):
     """Stop at any number of networks from 2 on, for any reason; there is nothing to settle but beta.
 
-    Even beta may be chosen after the data: the limit comes from a martingale, of which 1 / beta is a value.
+    The limit comes from a martingale, which is below 1 / beta at all n together with probability 1 - beta, for a beta
+    settled beforehand. With one that is chosen after a look, the probability of a miss, weighted by 1 / beta, is at
+    most 1 on average; that is another promise than a confidence of 1 - beta.
 
     Examples
     --------

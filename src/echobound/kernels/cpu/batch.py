@@ -1,0 +1,227 @@
+"""Many networks in one compiled call: drawn, trained and run without Python in between, so that threads do not wait.
+
+At 50 states a network takes a millisecond, of which the tools of `tools.py` need a fifth for the way from call to call,
+one thread at a time. Here Python is needed once for a batch. It is for reservoirs whose readout is trained by least
+squares and whose scores follow from root mean squares; whatever else there is, `TrialKernel` does draw by draw. Rows
+are the same bit for bit, since the stages are the same compiled functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import carray, njit
+from numpy.typing import NDArray
+
+from echobound.arrays import Array, Rows, Signal, Vector, Words
+from echobound.draws import draw_keys
+from echobound.kernels.base import Status, best_alternative, row_dtype
+from echobound.kernels.cpu import stages
+from echobound.kernels.cpu.bidiagonal import spectral_norm
+from echobound.kernels.cpu.fortran import ADDRESSES
+from echobound.kernels.cpu.net import contiguous
+from echobound.kernels.cpu.philox import EXACT, floyd, symmetric, units
+from echobound.kernels.cpu.stages import Clip, ReadoutInputs
+from echobound.kernels.cpu.step import OPTIONS, Net, pointer
+from echobound.kernels.cpu.tools import CHUNK, workspace
+from echobound.kernels.problem import Problem
+from echobound.network.law import ReservoirLaw
+from echobound.network.reservoir import BIAS, COLUMNS, FEEDBACK, INPUT, NOISE, VALUES, Hyperparameters, leak_rates
+from echobound.network.training import LeastSquares
+from echobound.scores import rmse_per_output
+
+MOST = 64  # networks in one call: the more, the less Python; a signal waits for as many
+ROOM = 1 << 19  # simulated values of one call, 4 MiB: they are scored together
+SQRT3 = float(np.sqrt(3.0))
+
+
+def suits(problem: Problem) -> bool:
+    """Whether draws of a problem can be evaluated here."""
+    law: Any = problem.law
+    return (
+        type(law) is ReservoirLaw
+        and type(law.training) is LeastSquares
+        and min(law.training.ridges) > 0  # the minimum norm does not come from the Gram matrix
+        and problem.horizon is None
+        and not problem.demanding
+        and all(score.of_rms is not None for score in problem.scores)
+    )
+
+
+def _ridges(problem: Problem) -> Vector:
+    law: Any = problem.law
+    return np.array(law.training.ridges)
+
+
+def pieces(problem: Problem, indices: Sequence[int]) -> list[Sequence[int]]:
+    """Indices in batches of a bounded size: what is held are the outputs of one of them."""
+    values = len(_ridges(problem)) * sum(measured.size for measured in problem.measured)
+    size = max(1, min(MOST, ROOM // values))
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
+
+
+def evaluate(problem: Problem, indices: Sequence[int]) -> tuple[Rows, list[int]]:
+    """A row for each draw, and the positions of those that must be evaluated draw by draw: their rows are void.
+
+    These are the few whose Gram matrix has no Cholesky factor.
+    """
+    start, rows = time.perf_counter(), np.zeros(len(indices), row_dtype(len(problem.scores)))
+    keys, left = draw_keys(problem.seed, problem.stream, problem.family, indices), list[int]()
+    law: Any = problem.law
+    hypers: list[Hyperparameters] = law.draw_all(keys)
+    for kind in sorted({hyper.scaling for hyper in hypers}):
+        own = [position for position, hyper in enumerate(hypers) if hyper.scaling == kind]
+        outputs, solved = _outputs(problem, kind, keys[own], [hypers[i] for i in own])
+        _score(problem, outputs, [hypers[i].order for i in own], own, rows)
+        left += [own[i] for i in np.flatnonzero(~solved)]
+    rows["stream"], rows["family"], rows["index"] = problem.stream, problem.family, indices
+    rows["seconds"] = (time.perf_counter() - start) / max(len(indices), 1)
+    return rows, left
+
+
+def _outputs(
+    problem: Problem, kind: str, keys: Words, hypers: Sequence[Hyperparameters]
+) -> tuple[list[Array], NDArray[np.bool_]]:
+    """Outputs ``(network, alternative, time, output)`` on each fold, in the data's own units; and who has a readout."""
+    law: Any = problem.law
+    folds, channels, ridges = problem.folds, problem.outputs, _ridges(problem)
+    data = [problem.scaled(fold, kind) for fold in range(len(folds))]
+    signals, table = list[Signal](), list[tuple[int, ...]]()
+    for fold, (own, scaled) in enumerate(zip(folds, data, strict=True)):
+        for role, segments, pairs in ((0, own.training, scaled.training), (1, own.scored, scaled.scored)):
+            for segment, pair in zip(segments, pairs, strict=True):
+                u, y = (contiguous(signal) for signal in pair)
+                signals += [u, y]  # they must live as long as their addresses are used
+                table.append((fold, role, u.ctypes.data, y.ctypes.data, len(u), segment.washout))
+    whole = np.array([(h.order, h.input_delays, h.present_input, h.output_delays, h.constant) for h in hypers])
+    real = np.array([(h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak, h.training_noise) for h in hypers])
+    # A power of ten may differ in its last bit between libraries: leak rates with a spread are NumPy's everywhere.
+    spread = [leak_rates(key, h) if h.leak_spread else np.empty(0) for key, h in zip(keys, hypers, strict=True)]
+    ends = np.cumsum([0, *(len(rates) for rates in spread)])
+    widest = max(h.columns(problem.inputs, channels) for h in hypers) + channels
+    square = (workspace.array(name, widest * widest) for name in ("total", "factor"))
+    room = (*square, workspace.array("chunk", CHUNK * widest))
+    lengths = [len(measured) for measured in problem.measured]
+    out, solved = np.empty((len(keys), len(ridges), sum(lengths), channels)), np.empty(len(keys), np.bool_)
+    run_networks(
+        keys, whole, real, np.concatenate(spread), ends, np.array(table),
+        (problem.inputs, channels, min(law.nonzeros, 2**31), law.pattern == "diagonals", law.padding, law.clip),
+        ridges, np.stack([d.output_spread for d in data]),
+        np.stack([d.limits.low for d in data]), np.stack([d.limits.high for d in data]),
+        room, (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)), out, solved,
+    )  # fmt: skip
+    parts = np.split(out, np.cumsum(lengths)[:-1], axis=2)
+    return [d.scaling.outputs_back(part) for d, part in zip(data, parts, strict=True)], solved
+
+
+def _score(problem: Problem, outputs: list[Array], orders: list[int], own: list[int], rows: Rows) -> None:
+    """The best alternative of each network and its row, from outputs ``(network, alternative, time, output)``."""
+    finite = np.stack([np.isfinite(y).all(axis=(-2, -1)) for y in outputs])
+    table = np.empty((*finite.shape, len(problem.scores)))  # (fold, network, alternative, score)
+    for fold, (measured, y) in enumerate(zip(problem.measured, outputs, strict=True)):
+        rms = rmse_per_output(measured, y)
+        for s, score in enumerate(problem.scores):
+            values = np.asarray(score.of_rms(measured, rms))  # type: ignore[misc]
+            table[fold, ..., s] = np.where(finite[fold] & ~np.isnan(values), values, score.worst)
+    best = best_alternative(problem, table.mean(axis=0))
+    each = np.arange(len(own))
+    # Contiguous over folds, so that they are summed as by `Problem.scores_of`.
+    rows["scores"][own] = np.ascontiguousarray(table[:, each, best].transpose(1, 2, 0)).mean(axis=-1)
+    status = np.where(finite[:, each, best].all(axis=0), Status.OK, Status.DIVERGED)
+    law: Any = problem.law
+    if law.clip:
+        held = [limits.holds(limits.held(y[each, best])) for limits, y in zip(problem.limits, outputs, strict=True)]
+        status = np.where((status == Status.OK) & np.any(held, axis=0), Status.HELD, status)
+    rows["status"][own], rows["order"][own] = status, orders
+    rows["ridge"][own] = _ridges(problem)[best]
+
+
+@njit(**EXACT)  # without contraction: `y + a b` is rounded twice, as by NumPy
+def noisy(y, levels, noise, deviation):
+    """Outputs as they are fed back in training; as `ReservoirDraw.fed_back`."""
+    fed = np.empty(y.shape)
+    for k in range(y.shape[0]):
+        for o in range(y.shape[1]):
+            level = levels[k * y.shape[1] + o]
+            fed[k, o] = y[k, o] + SQRT3 * noise * deviation[o] * (2.0 * level - 1.0)
+    return fed
+
+
+@njit(**EXACT)
+def draw_net(key, real, rates, n, inputs, outputs, nonzeros, diagonals):
+    """As `net.drawn_net`."""
+    norm, input_scale, feedback_scale, bias_scale, leak = real[0], real[1], real[2], real[3], real[4]
+    slots = min(nonzeros, n)
+    levels = np.empty((slots, 1 if diagonals else n))
+    units(key, COLUMNS, levels.reshape(-1))
+    columns = np.empty(levels.shape, np.int64)
+    floyd(levels, n, columns)
+    values = np.empty((slots, n))
+    symmetric(key, VALUES, 1.0, values.reshape(-1))
+    values *= norm / spectral_norm(values, columns)
+    W_u, W_y, bias = np.empty((n, inputs)), np.empty((n, outputs)), np.empty(n)
+    symmetric(key, INPUT, input_scale, W_u.reshape(-1))
+    symmetric(key, FEEDBACK, feedback_scale, W_y.reshape(-1))
+    symmetric(key, BIAS, bias_scale, bias)
+    leaks, leaky = np.empty(n), leak != 1.0
+    leaks[:] = leak
+    if len(rates):
+        leaks[:] = rates
+        leaky = (rates != 1.0).any()
+    across, back = np.ascontiguousarray(W_u.T), np.ascontiguousarray(W_y.T)
+    return Net(values, columns, across, back, bias, leaks, leaky, np.zeros(2 * n), np.zeros(n))
+
+
+@njit(**OPTIONS)
+def run_networks(keys, whole, real, spread, ends, table, law, ridges, deviation, low, high, room, blas, out, solved):
+    """Draw, train and run networks one after the other; see `_outputs` for the arguments."""
+    inputs, outputs, nonzeros, diagonals, padding, clipped = law
+    for b in range(len(keys)):
+        order, delays, present, output_delays, constant = (
+            whole[b, 0],
+            whole[b, 1],
+            whole[b, 2],
+            whole[b, 3],
+            whole[b, 4],
+        )
+        readout_inputs = ReadoutInputs(delays, present != 0, output_delays, constant != 0)
+        p = order + (delays + present) * inputs + output_delays * outputs + constant
+        width = p + outputs
+        total, factor = room[0][: width * width].reshape(width, width), room[1][: width * width].reshape(width, width)
+        chunk = room[2][: CHUNK * width].reshape(CHUNK, width)
+        net = draw_net(keys[b], real[b], spread[ends[b] : ends[b + 1]], order, inputs, outputs, nonzeros, diagonals)
+        readouts, levels = np.empty((len(ridges), outputs, p)), np.empty(0)
+        solved[b], fold, at, used = True, -1, 0, 0
+        for s in range(len(table)):
+            length, washout = table[s, 4], table[s, 5]
+            u = carray(pointer(table[s, 2]), (length, inputs), np.float64)
+            y = carray(pointer(table[s, 3]), (length, outputs), np.float64)
+            if table[s, 0] != fold:  # its first segment
+                fold, used = table[s, 0], 0
+                total[:] = 0.0
+                if real[b, 5] != 0.0:  # the words of the noise run on from segment to segment
+                    levels = np.empty(table[(table[:, 0] == fold) & (table[:, 1] == 0), 4].sum() * outputs)
+                    units(keys[b], NOISE, levels)
+            if table[s, 1] == 0:
+                fed = y
+                if real[b, 5] != 0.0:
+                    fed = noisy(y, levels[used : used + y.size], real[b, 5], deviation[fold])
+                    used += y.size
+                stages.gram(net, readout_inputs, u, fed, y, washout, padding, chunk, total, blas)
+                if s + 1 == len(table) or table[s + 1, 1] == 1:  # the last that is trained on
+                    for a in range(len(ridges)):
+                        if not stages.ridge_readout(total, factor, ridges[a], readouts[a], blas):
+                            solved[b] = False
+                if not solved[b]:
+                    break
+            else:
+                run = np.empty((len(ridges), length - washout, outputs))
+                clip = Clip(clipped, low[fold], high[fold])
+                stages.free_run(net, readout_inputs, readouts, u, y, washout, padding, clip, run)
+                out[b, :, at : at + length - washout] = run
+                at += length - washout
+        if not solved[b]:
+            out[b] = np.nan

@@ -1,0 +1,79 @@
+"""Load the compiled code before it is needed, so that compiling is announced and is not counted as drawing networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from echobound.data.record import Record
+from echobound.kernels.blas import one_blas_thread
+from echobound.kernels.cpu import batch
+from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.cpu.tools import CompiledTools
+from echobound.kernels.problem import Problem, hold_out
+from echobound.network.cascade import Cascade, energy_factors
+from echobound.network.cascade_law import CascadeLaw
+from echobound.network.law import ReservoirLaw
+from echobound.network.reservoir import ReservoirDraw
+from echobound.network.training import LeastSquares, TrainingSegment
+from echobound.network.training.cascade_tools import Stretch
+from echobound.scores import get_score
+
+SIGNAL = np.sin(np.arange(12.0))[:, None]
+
+
+def prepare(problem: Problem, compiling: Callable[[], None]) -> None:
+    """Run each function that networks of a problem need on a few samples; `compiling` is called if one is not kept.
+
+    The types of their arguments are the same for all laws and data, so that one run is enough. Whatever is left out
+    here is loaded, or compiled, when it is first called.
+    """
+    with one_blas_thread(), event.install_listener("numba:compile", _Announcer(compiling)):
+        for kind in getattr(problem.law, "laws", (problem.law,)):
+            if isinstance(kind, CascadeLaw):
+                _run_cascade()
+            elif isinstance(kind, ReservoirLaw):
+                _run_reservoir(problem.horizon, not isinstance(kind.training, LeastSquares))
+        if batch.suits(problem):
+            _run_batch()
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Tells of the first function that is compiled."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell: Callable[[], None] | None = tell
+
+    def on_start(self, _: Any) -> None:
+        if self._tell is not None:
+            tell, self._tell = self._tell, None
+            tell()
+
+    def on_end(self, _: Any) -> None:
+        pass
+
+
+def _run_reservoir(horizon: int | None, derivatives: bool) -> None:
+    draw = ReservoirDraw(ReservoirLaw(order=3), inputs=1, outputs=1, seed=0, index=0)
+    tools, data = CompiledTools(draw), [TrainingSegment(SIGNAL, SIGNAL, SIGNAL, washout=2)]
+    [(_, readout)] = tools.least_squares(draw, data, (1e-4,))
+    tools.simulate(draw, [readout], SIGNAL, SIGNAL, 2, horizon)
+    if derivatives:
+        tools.normal_equations(draw, readout, data, np.ones(1), True)
+
+
+def _run_batch() -> None:
+    record, law = Record(u=SIGNAL, y=SIGNAL), ReservoirLaw(order=3, training=LeastSquares((1e-4,)))
+    batch.evaluate(hold_out(record, record, law=law, scores=[get_score("fit")], washout=2), [0])
+
+
+def _run_cascade() -> None:
+    sections = np.array([[-0.5, 0.06]])
+    factors = energy_factors(sections)
+    cascade = Cascade(sections, factors, np.array([[1.0, 0.0, 0.5]]), np.zeros(1), sections, factors)
+    tools, stretches = CompiledCascadeTools(), [Stretch(SIGNAL, SIGNAL, 2, 9)]
+    tools.features_gram(cascade, stretches)
+    tools.jacobian_gram(cascade, np.ones((1, cascade.columns)), stretches)

@@ -1,0 +1,105 @@
+"""Intake: data files coming in, their columns, and every channel for the screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tornado.web import stream_request_body
+
+from echobound.errors import InputError
+from echobound.studio.handlers import Guarded
+from echobound.studio.inspecting import inspected
+from echobound.studio.security import Refused
+from echobound.studio.tables import thinned
+from echobound.studio.workspace import Upload
+
+
+@stream_request_body
+class Files(Guarded):
+    """Data files coming in."""
+
+    upload: Upload | None = None
+
+    def prepare(self) -> Any:
+        """Refuse before anything is read; the pieces are written as they come."""
+        super().prepare()
+        if self._finished:
+            return
+        limit = self.studio.upload_limit
+        length = self.request.headers.get("Content-Length", "")
+        if length.isdecimal() and int(length) > limit:
+            self.set_header("Connection", "close")
+            raise Refused(413, f"the file is larger than {limit >> 20} MiB: put it into the folder yourself")
+        self.request.connection.set_max_body_size(limit + 1)  # type: ignore[union-attr]
+        if self.request.method == "PUT":
+            self.upload = self.studio.space.upload(self.argument("name"))
+
+    def data_received(self, chunk: bytes) -> None:
+        """One piece."""
+        if self.upload is None or self._finished:
+            return
+        if self.upload.size + len(chunk) > self.studio.upload_limit:
+            self._abandon()
+            self.set_header("Connection", "close")
+            raise Refused(413, f"the file is larger than {self.studio.upload_limit >> 20} MiB")
+        self.upload.write(chunk)
+
+    def put(self) -> None:
+        """The file is complete."""
+        if self.upload is None:
+            raise InputError("nothing came in")
+        name = self.upload.target.name
+        self.upload.finish()
+        self.upload = None
+        self.answer({"name": name})
+
+    def _abandon(self) -> None:
+        if self.upload is not None:
+            self.upload.abandon()
+            self.upload = None
+
+    def on_connection_close(self) -> None:
+        """Nothing half written stays."""
+        self._abandon()
+
+    def on_finish(self) -> None:
+        """Also after an error."""
+        self._abandon()
+
+
+class File(Guarded):
+    """One data file: its columns."""
+
+    async def get(self) -> None:
+        """What `inspect` says, and what is needed to choose."""
+        self.answer(await self.in_thread(self._content, self.argument("name"), self.get_query_argument("sheet", None)))
+
+    def _content(self, name: str, sheet: str | None) -> dict[str, Any]:
+        return inspected(self.studio.tables, name, sheet)
+
+
+class Curves(Guarded):
+    """Channels of a file for the screen."""
+
+    async def get(self) -> None:
+        """All of them, or a stretch of rows."""
+        start, stop, width = (self.get_query_argument(name, None) for name in ("start", "stop", "width"))
+        try:
+            numbers = [None if text is None else int(float(text)) for text in (start, stop, width)]
+        except (ValueError, OverflowError):
+            raise InputError("start, stop and width are numbers") from None
+        self.answer(await self.in_thread(self._content, self.argument("name"), *numbers))
+
+    def _content(self, name: str, start: int | None, stop: int | None, width: int | None) -> dict[str, Any]:
+        columns = self.studio.tables.columns(name, self.get_query_argument("sheet", None))
+        low = max(0, start or 0)
+        high = min(columns.length, stop or columns.length)
+        rows = np.arange(low, max(low, high), dtype=np.float64)
+        found = []
+        first = [columns.rows[0], columns.rows[columns.length - 1]] if columns.length else []
+        labels = zip(columns.names, columns.units, columns.values, strict=True)
+        for number, (title, unit, values) in enumerate(labels, start=1):
+            x, y = thinned(rows, values[low : max(low, high)], width or 800)
+            found.append({"number": number, "name": title, "unit": unit, "x": x, "y": y})
+        return {"length": columns.length, "columns": found, "rows": first}

@@ -1,0 +1,212 @@
+"""Views: the pages of the studio, and the JSON behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from echobound.errors import InputError
+from echobound.files import read_json
+from echobound.studio.actions import ACTIONS, AFTERWARDS, EXPORTS, order_of
+from echobound.studio.comparing import commands_of
+from echobound.studio.handlers import Guarded
+from echobound.studio.intake import Curves, File, Files
+from echobound.studio.jobs import typed
+from echobound.studio.planning import Estimate, Form, Numbers, Runs
+from echobound.studio.security import FILES, REPORTS
+
+
+class Page(Guarded):
+    """One of the studio's pages."""
+
+    def initialize(self, template: str) -> None:
+        """Which one."""
+        self.template = template
+
+    def get(self) -> None:
+        """The page; its script asks for what is in it."""
+        if self._finished:
+            return
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(self.studio.render(self.template, limit=self.studio.upload_limit))
+
+
+class ReportPage(Guarded):
+    """The page of a run, in a sandbox."""
+
+    policy = REPORTS
+
+    def get(self) -> None:
+        """The file as it is."""
+        path = self.studio.space.run(self.argument("run")) / "report.html"
+        if not path.is_file():
+            raise InputError("this run has no page yet: it is written with the certificate")
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(path.read_bytes())
+
+
+class Download(Guarded):
+    """What was exported."""
+
+    policy = FILES
+
+    async def get(self) -> None:
+        """A file of the folder for exports of a run, looked up by its name."""
+        path = exported(self.studio.space.run(self.argument("run"))).get(self.argument("file"))
+        if path is None:
+            raise InputError("there is no such export of this run")
+        self.set_header("Content-Type", mimetypes.guess_type(path.name)[0] or "application/octet-stream")
+        self.set_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(path.name)}")
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 16):
+                self.write(chunk)
+                await self.flush()
+
+
+def exported(run: Path) -> dict[str, Path]:
+    """Files that were exported from a run, by their names below the folder for exports."""
+    folder = run / EXPORTS
+    if not folder.is_dir() or folder.is_symlink():
+        return {}
+    found = (one for one in sorted(folder.rglob("*")) if one.is_file() and not one.is_symlink())
+    return {one.relative_to(folder).as_posix(): one for one in found}
+
+
+class Folder(Guarded):
+    """Everything at a glance."""
+
+    async def get(self) -> None:
+        """Files, runs and jobs."""
+        self.answer(await self.in_thread(self._content))
+
+    def _content(self) -> dict[str, Any]:
+        studio = self.studio
+        jobs = [job.to_dict() for job in studio.jobs.all()]
+        files = [asdict(file) for file in studio.space.files()]
+        return {"folder": str(studio.space.path), "files": files, "runs": studio.overview.runs(), "jobs": jobs[-100:]}
+
+
+class Run(Guarded):
+    """One run."""
+
+    async def get(self) -> None:
+        """What can be said at once: plan, state, jobs, looks at the same data."""
+        name = self.argument("name")
+        self.studio.require_known(name)
+        self.answer(await self.in_thread(self._content, name))
+
+    def _content(self, name: str) -> dict[str, Any]:
+        studio = self.studio
+        path = studio.space.runs().get(name)
+        facts = next((one for one in studio.overview.runs() if one["name"] == name), {"name": name, "state": "queued"})
+        jobs = [job.to_dict() for job in studio.jobs.of_run(name)]
+        plan = {}
+        if path is not None:
+            plan = read_json(path / "plan.json")
+            plan.pop("folds", None)
+        return {
+            "facts": facts,
+            "jobs": jobs,
+            "plan": plan,
+            "page": path is not None and (path / "report.html").is_file(),
+            "exports": [] if path is None else list(exported(path)),
+            "looks": studio.overview.same_data(name),
+            "afterwards": AFTERWARDS,
+            "actions": {
+                kind: {"title": one.title, "meaning": one.meaning, "choices": one.choices}
+                for kind, one in ACTIONS.items()
+            },
+        }
+
+
+class Result(Guarded):
+    """What a finished run says, checked."""
+
+    async def get(self) -> None:
+        """As `echobound show --json`."""
+        self.answer(await self.studio.shown.of(self.argument("name")))
+
+
+class Act(Guarded):
+    """An action on a finished run."""
+
+    async def post(self) -> None:
+        """Show the command, or put it into the queue."""
+        content = self.content()
+        kind, run, given = str(content.get("kind")), str(content.get("run")), content.get("given") or {}
+        if not isinstance(given, dict):
+            raise InputError("given must be an object")
+        arguments, python = await self.in_thread(order_of, kind, run, given, self.studio.space)
+        order = None
+        if content.get("go") is True:
+            order = self.studio.jobs.add(kind, run, arguments, python)
+        self.answer({"command": typed(arguments), "python": python, "job": None if order is None else order.key})
+
+
+class JobView(Guarded):
+    """One job."""
+
+    async def get(self) -> None:
+        """How far it is, with its answer."""
+        job = await self.in_thread(self.studio.jobs.find, self.argument("key"))
+        self.answer({**job.to_dict(), "answer": job.answer})
+
+    async def post(self) -> None:
+        """Stop it, or go on."""
+        content = self.content()
+        jobs, key, what = self.studio.jobs, str(content.get("key")), content.get("what")
+        if what not in ("stop", "go on"):
+            raise InputError("a job can be told to stop or to go on")
+        await self.in_thread(jobs.stop if what == "stop" else jobs.go_on, key)
+        await asyncio.sleep(0.05)
+        self.answer({})
+
+
+class Compare(Guarded):
+    """Models over a record."""
+
+    async def get(self) -> None:
+        """What there is to choose from."""
+        self.answer(await self.in_thread(self.studio.comparison.choices, self.get_query_arguments("run")))
+
+    async def post(self) -> None:
+        """Curves and scores."""
+        content = self.content()
+        try:
+            models = [(str(run), str(which)) for run, which in content.get("models") or []]
+            start, stop = (None if content.get(n) is None else float(content[n]) for n in ("start", "stop"))
+            width = int(content.get("width") or 800)
+        except (TypeError, ValueError):
+            raise InputError("models are pairs of a run and network or committee") from None
+        key = str(content.get("record"))
+        found = await self.in_thread(self.studio.comparison.picture, models, key, start, stop, width)
+        self.answer({**found, "python": commands_of(models, key)})
+
+
+PAGES_OF: list[Any] = [
+    (r"/", Page, {"template": "home.html"}),
+    (r"/new", Page, {"template": "new.html"}),
+    (r"/run", Page, {"template": "run.html"}),
+    (r"/compare", Page, {"template": "compare.html"}),
+    (r"/report", ReportPage),
+    (r"/download", Download),
+]
+API: list[Any] = [
+    (r"/api/folder", Folder),
+    (r"/api/files", Files),
+    (r"/api/file", File),
+    (r"/api/curves", Curves),
+    (r"/api/form", Form),
+    (r"/api/numbers", Numbers),
+    (r"/api/estimate", Estimate),
+    (r"/api/runs", Runs),
+    (r"/api/run", Run),
+    (r"/api/result", Result),
+    (r"/api/act", Act),
+    (r"/api/job", JobView),
+    (r"/api/compare", Compare),
+]

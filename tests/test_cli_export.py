@@ -1,0 +1,83 @@
+"""`export` on the command line: a run or a file in, files and the largest difference out, one sentence if not."""
+
+import json
+import sys
+
+import model_zoo
+import pytest
+from typer.testing import CliRunner
+
+from echobound import identify
+from echobound.cli import main as entry
+from echobound.cli.main import app
+
+
+@pytest.fixture(scope="module")
+def run(ph_records, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export") / "plant"
+    identify(*ph_records, law="paper", order=8, networks=20, washout=30, run=folder)
+    return folder
+
+
+def told(*arguments):
+    done = CliRunner().invoke(app, ["export", *map(str, arguments)], env={"COLUMNS": "300"})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_run_is_exported_with_its_certificate_and_checked(run, tmp_path):
+    content = json.loads(told(run, "--to", "control", "--output", tmp_path / "plant.py", "--check", "--json"))
+    assert content["largest_difference"] < 1e-12
+    assert content["files"] == [str(tmp_path / "plant.py"), str(tmp_path / "plant_numbers.npz")]
+    certificate = json.loads((run / "certificate.json").read_text())
+    assert content["card"]["certificate"] == certificate["digest"]
+    assert content["card"]["statement"].startswith("About the best network of the search, not this committee")
+    network = json.loads(told(run, "--to", "st", "--model", "network", "--output", tmp_path / "n.st", "--json"))
+    assert network["card"]["statement"] == f"About this model: {certificate['statement']}"
+    assert network["largest_difference"] is None
+
+
+def test_a_model_file_is_exported_without_a_certificate(run, tmp_path):
+    text = told(run / "model.npz", "--to", "st", "--output", tmp_path / "m.st", "--check")
+    assert "None was given." in text
+    assert "largest difference from the model is" in text
+    assert "Start from the first measured input and output" in text
+
+
+def test_the_name_is_made_from_the_run(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(told(run, "--to", "st", "--json"))["files"] == ["plant.st"]
+    monkeypatch.chdir(run.parent)  # never into the run folder itself
+    done = json.loads(told(run, "--to", "matlab", "--json"))
+    assert done["files"] == ["plant_matlab/plant.m", "plant_matlab/plant_data.mat"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--to", "pascal"], "unknown target 'pascal'"),
+        (["--to", "st", "--precision", "float"], "not in float"),
+        (["--to", "c", "--precision", "half"], "precision must be one of"),
+        (["--to", "fmu", "--fmi", "1"], "version 2 or 3"),
+        (["--to", "st", "--model", "network"], "leave it out with a model file"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_nothing_is_written(arguments, why, tmp_path, monkeypatch, capsys):
+    model_zoo.network().save(tmp_path / "m.npz")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["echobound", "export", "m.npz", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        entry.main()
+    assert stopped.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert why in said
+    assert "Traceback" not in said
+    assert [file.name for file in tmp_path.iterdir()] == ["m.npz"]
+
+
+def test_an_identification_exports_its_model(ph_records, tmp_path):
+    result = identify(*ph_records, law="paper", order=5, networks=20, washout=30)
+    exported = result.export(tmp_path / "plant.st", "st")
+    assert exported.card.model == result.model.digest
+    assert exported.card.certificate == result.certificate.to_dict()["digest"]
+    assert exported.check(samples=60).largest_difference < 1e-12
