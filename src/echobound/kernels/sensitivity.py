@@ -7,8 +7,8 @@ into 4e-7 of the readout at order 200, on any kernel.
 
 How *far* scores move does not say where to: rounding that can make a network worse does not explain a better score. So
 what is found elsewhere must lie within the signed range of what imitated rounding gives; if many tries do not reach it,
-the range is extended at either end by the distance between its last two, or, for a row that hardly moves, by half its own
-width (two kernels differed by 7.2e-9 where 128 tries reached 6.6e-9). Beyond that it is "different" where rounding
+the range is extended at either end by the distance between its last two, or, for a row that hardly moves, by half its
+own width (two kernels differed by 7.2e-9 where 128 tries reached 6.6e-9). Beyond that it is "different" where rounding
 hardly moves the row, and "unconfirmed" where it moves it visibly: then nobody can tell, which is neither a confirmation
 nor an accusation.
 """
