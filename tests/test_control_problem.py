@@ -51,8 +51,9 @@ def _around(problem):
 def test_the_residual_is_that_of_the_gradient():
     """Without active bounds, the conditions say that the gradient vanishes: by differences, it does."""
     controller, problem = started(7.2)
-    found = plan_inputs(problem, controller._starts(problem.reference), Effort(iterations=60, tolerance=1e-9))
-    assert found.residual <= 1e-9
+    # A gradient of 1e-8 changes the cost by its square, which is rounding: no search by the cost can go further.
+    found = plan_inputs(problem, controller._starts(problem.reference), Effort(iterations=60, tolerance=1e-8))
+    assert found.residual <= 1e-8
     assert ((found.at.v > 0.01) & (found.at.v < 0.99)).all()
     for p in range(problem.count):
         step = 1e-5 * (np.arange(problem.count) == p)

@@ -164,13 +164,15 @@ def test_all_networks_diverging_ends_with_a_statement(tmp_path):
 
 
 def test_few_samples_warn_and_are_solved(ph_records):
-    training, validation = ph_records
+    training, validation = ph_records  # four networks, all of them chaotic: the plan says that nobody need confirm them
     with pytest.warns(UserWarning, match="40 training samples are fewer than the 51 columns"):
-        result = identify(training.part(0, 100), validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60)
+        result = identify(
+            training.part(0, 100), validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60, confirm=0
+        )
     assert len(result.table) == 4
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        identify(training, validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60)
+        identify(training, validation, law=paper(50), epsilon=0.5, beta=0.1, washout=60, confirm=0)
 
 
 @pytest.mark.parametrize(

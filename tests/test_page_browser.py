@@ -148,7 +148,7 @@ def test_numbers_on_the_page_are_those_of_the_certificate(run, desk):
     assert 10.0 ** -int(exponent) == stored["beta"]
     assert stored["epsilon_exact"] <= float(shown["epsilon_exact"]) < 1.001 * stored["epsilon_exact"]
     assert float(shown["fit-validation"].split(" ")[0]) == pytest.approx(stored["threshold"], abs=0.005)
-    assert desk.page.inner_text(".statement") == stored["statement"]
+    assert desk.page.inner_text("#certificate .statement") == stored["statement"]
     assert stored["digests"]["ledger"] in desk.page.inner_text("#origin")
 
 
@@ -343,7 +343,8 @@ def test_without_scripts_everything_but_the_motion_is_there(visit):
     one = visit(java_script_enabled=False)
     assert one.page.locator("img.printed").first.is_visible()
     assert one.page.locator(".tools").first.is_hidden()
-    assert one.page.locator(".statement").is_visible()
+    assert one.page.locator("#verdict .statement").is_visible()
+    assert one.page.locator("#certificate .statement").is_visible()
 
 
 def test_a_page_with_hostile_names_asks_for_nothing(visit, ph_records, tmp_path):
