@@ -147,8 +147,8 @@ def source(job: Job) -> str:
             }
         )
     clips = any(one.limits is not None for one in job.stepper.equations)
-    dots = any("_dot(" in line for member in members for line in _code(member))
-    return fill("model.c", job, members=members, single=single, clips=clips, dots=dots, several=len(members) > 1)
+    many = len(members) > 1
+    return fill("model.c", job, members=members, single=single, clips=clips, several=many, far=c_code.far(single))
 
 
 def self_test(job: Job) -> str:
@@ -177,7 +177,3 @@ def self_test(job: Job) -> str:
 def _numbers(one: Equations) -> int:
     """Numbers in the tables, about."""
     return int(one.activation.nnz + one.readout.nnz + one.next_state.nnz + one.settled.nnz + one.units)
-
-
-def _code(member: dict[str, Any]) -> list[str]:
-    return [line for key in ("outputs", "next", "start", "settled") for line in member[key]]
