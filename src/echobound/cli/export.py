@@ -45,6 +45,8 @@ def export(
     target = get_target(to)
     name = None if output is not None else source.resolve().name.removesuffix(".npz")
     path = output if output is not None else Path(f"{name}_{to}" if target.folder else f"{name}{target.suffix}")
+    if check:
+        target.require_runner()  # before anything is written
     with spinner(f"exporting to {to}", quiet):
         exported = export_model(model, path, to, name=name, precision=precision, fmi=fmi)
         checked = exported.check() if check else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from echobound.errors import InputError, RunError
+from echobound.errors import InputError
 from echobound.export.base import PRECISIONS, Export, Job, Target
 from echobound.export.c import CTarget
 from echobound.export.card import card_of, identifier
@@ -16,6 +16,7 @@ from echobound.export.fmu import FmuTarget
 from echobound.export.matlab import MatlabTarget
 from echobound.export.onnx import OnnxTarget
 from echobound.export.structured_text import StructuredTextTarget
+from echobound.files import write_all
 from echobound.network import Stepper
 from echobound.scenario import Certificate
 
@@ -93,10 +94,7 @@ def export_model(
     certificate = getattr(model, "certificate", None) if certificate is None else certificate
     card = card_of(model, identifier(path.name.split(".")[0] if name is None else name), certificate)
     job = Job(model, Stepper(model), card, precision, fmi)
-    target.require(job)
-    folder = path if target.folder else path.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}): choose another place") from None
-    return Export(target, job, path, tuple(target.write(job, path)))
+    target.require(job, path)
+    contents = target.make(job, path)
+    write_all(contents)
+    return Export(target, job, path, tuple(contents))
