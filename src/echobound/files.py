@@ -65,6 +65,9 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
     path = folder
     try:
         made += [one for one in (folder, *folder.parents) if not one.exists()]
+        if (there := next(one for one in (folder, *folder.parents) if one.exists())).is_file():
+            path = there
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file, and a folder is needed there")
         folder.mkdir(parents=True, exist_ok=True)
         for path in contents:
             if path.is_dir():
