@@ -2,14 +2,16 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import model_zoo
 import pytest
 from typer.testing import CliRunner
 
-from echobound import identify
+from echobound import RunFolder, identify, load_model
 from echobound.cli import main as entry
 from echobound.cli.main import app
+from echobound.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +77,39 @@ def test_bad_input_gets_one_sentence_and_nothing_is_written(arguments, why, tmp_
     assert [file.name for file in tmp_path.iterdir()] == ["m.npz"]
 
 
-def test_an_identification_exports_its_model(ph_records, tmp_path):
-    result = identify(*ph_records, law="paper", order=5, networks=20, washout=30)
-    exported = result.export(tmp_path / "plant.st", "st")
-    assert exported.card.model == result.model.digest
-    assert exported.card.certificate == result.certificate.to_dict()["digest"]
-    assert exported.check(samples=60).largest_difference < 1e-12
+def test_models_of_a_run_export_themselves_with_its_certificate(ph_records, run, tmp_path):
+    in_memory = identify(*ph_records, law="paper", order=5, networks=20, washout=30)
+    stored = json.loads((run / "certificate.json").read_text())["digest"]
+    runs = (in_memory, in_memory.certificate.to_dict()["digest"]), (RunFolder(run), stored)
+    for at, (result, digest) in enumerate(runs):
+        for name, begins in (("model", "About the best network of the search"), ("network", "About this model")):
+            exported = getattr(result, name).export(tmp_path / f"{name}{at}.st", "st")
+            assert exported.card.model == getattr(result, name).digest
+            assert exported.card.certificate == digest
+            assert exported.card.statement.startswith(begins)
+            assert exported.check(samples=60).largest_difference < 1e-12
+    assert in_memory.export(tmp_path / "m.st", "st").card == in_memory.model.export(tmp_path / "m.st", "st").card
+
+
+def test_what_is_not_the_model_of_a_run_has_no_certificate(run, tmp_path):
+    model = RunFolder(run).model
+    for other in (load_model(run / "model.npz"), replace(model), load_model(run / "network.npz")):
+        exported = other.export(tmp_path / "m.st", "st")
+        assert (exported.card.certificate, exported.card.statement) == ("", "None was given.")
+    assert model.export(tmp_path / "m.st", "st", certificate={}).card.certificate == ""
+    given = load_model(run / "model.npz").export(tmp_path / "m.st", "st", certificate=model.certificate)
+    assert given.card == model.export(tmp_path / "m.st", "st").card
+
+
+def test_a_model_that_was_changed_in_place_does_not_carry_what_is_promised_about_another(run, tmp_path):
+    model = RunFolder(run).network
+    model.readout[:] *= 2.0
+    with pytest.raises(InputError, match="about another model"):
+        model.export(tmp_path / "m.st", "st")
+    assert not (tmp_path / "m.st").exists()
+
+
+def test_an_identification_without_a_model_says_so(ph_records, tmp_path):
+    result = replace(identify(*ph_records, law="paper", order=5, networks=20, washout=30), model=None)
+    with pytest.raises(InputError, match="there is no model to export"):
+        result.export(tmp_path / "m.st", "st")

@@ -319,9 +319,8 @@ def test_a_target(data, tmp_path, monkeypatch):
     class Table(Target):
         name, title, suffix = "table", "the equations as text", ".txt"
 
-        def write(self, job, path):
-            path.write_text("\n".join(job.card.lines))
-            return [path]
+        def make(self, job, path):
+            return {path: "\n".join(job.card.lines).encode()}
 
         def run(self, job, path, u, initial):
             return job.stepper.run(u, initial)

@@ -7,7 +7,7 @@ import model_zoo
 import numpy as np
 import pytest
 
-from echobound.errors import InputError
+from echobound.errors import EchoboundError, InputError, RunError
 from echobound.export import TARGETS, export_model
 from echobound.export.base import difference
 from echobound.export.card import card_of, identifier
@@ -31,7 +31,12 @@ def require(target):
 
 def exported(target, model, folder, **options):
     require(target)
-    return export_model(model, folder / f"plant{TARGETS[target].suffix}", target, **options)
+    return export_model(model, place(folder, target), target, **options)
+
+
+def place(folder, target):
+    """Where a target can be written."""
+    return folder / ("plant" if TARGETS[target].folder else f"plant{TARGETS[target].suffix}")
 
 
 @pytest.mark.parametrize(("target", "name"), CASES)
@@ -90,7 +95,7 @@ def test_what_a_target_cannot_do_is_refused_in_a_sentence(tmp_path):
     for name, target in TARGETS.items():
         if "float" not in target.precisions:
             with pytest.raises(InputError, match="in double precision, not in float"):
-                export_model(MODELS["plain"], tmp_path / f"m{target.suffix}", name, precision="float")
+                export_model(MODELS["plain"], place(tmp_path, name), name, precision="float")
     assert not list(tmp_path.iterdir())
 
 
@@ -100,8 +105,8 @@ def test_a_member_that_may_diverge_is_refused_where_it_cannot_be_left_out(tmp_pa
     for name, target in TARGETS.items():
         if not target.leaves_out_diverged:
             with pytest.raises(InputError, match="cannot leave out a member that diverges"):
-                export_model(committee, tmp_path / f"m{target.suffix}", name)
-            export_model(runaway, tmp_path / f"m{target.suffix}", name)
+                export_model(committee, place(tmp_path, name), name)
+            export_model(runaway, place(tmp_path, name), name)
 
 
 @pytest.mark.parametrize("target", [name for name, target in TARGETS.items() if target.leaves_out_diverged])
@@ -112,6 +117,54 @@ def test_a_member_that_diverges_is_left_out(target, tmp_path):
     assert not np.isfinite(runaway.simulate(model_zoo.excitation(model, 300)).y).all()
     check = exported(target, model, tmp_path).check(model_zoo.excitation(model, 300))
     assert check.largest_difference < 1e-12
+
+
+BROKEN = ("full", "interrupted")
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_export_that_fails_leaves_nothing(target, how, tmp_path, monkeypatch):
+    """The disk is full, or the user interrupts, at the last of its files; an export that was there stays as it was."""
+    before = exported(target, MODELS["plain"], tmp_path / "old").files
+    kept = {file: file.read_bytes() for file in before}
+    count, raised, real = [0], [], os.fsync
+
+    def fsync(handle):
+        count[0] += 1
+        if count[0] == len(before):
+            raised.append(handle)
+            raise OSError(28, "No space left on device") if how == "full" else KeyboardInterrupt
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for folder in (tmp_path / "old", tmp_path / "new" / "deeper"):
+        count[0] = 0
+        with pytest.raises(RunError if how == "full" else KeyboardInterrupt):
+            exported(target, MODELS["committee"], folder)
+    assert len(raised) == 2
+    assert {file: file.read_bytes() for file in (tmp_path / "old").rglob("*") if file.is_file()} == kept
+    assert [file.name for file in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_place_that_it_cannot_be_written_to_is_refused_in_a_sentence(target, tmp_path):
+    (tmp_path / "file.txt").write_text("mine")
+    good = place(tmp_path, target)
+    wrong = good.with_suffix(TARGETS[target].suffix) if TARGETS[target].folder else good.with_suffix(".txt")
+    refused = {wrong: "several files: give a folder" if TARGETS[target].folder else "a file that ends in"}
+    refused |= {tmp_path / "file.txt" / good.name: r"cannot write .*file.txt \(it is a file, and a folder"}
+    if TARGETS[target].folder:
+        refused |= {tmp_path / "file.txt": "several files: give a folder"}
+    else:
+        (tmp_path / "taken" / good.name).mkdir(parents=True)
+        refused |= {tmp_path / "taken" / good.name: "there is a folder of that name"}
+    before = sorted(tmp_path.rglob("*"))
+    for path, why in refused.items():
+        with pytest.raises(EchoboundError, match=why):
+            export_model(MODELS["plain"], path, target)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "file.txt").read_text() == "mine"
 
 
 def test_a_difference_that_is_not_a_number_is_not_small():

@@ -47,13 +47,46 @@ def test_no_warning_and_the_self_test_passes(name, compiler, precision, tmp_path
     assert "passed" in tested.stdout
 
 
-def test_the_command_in_the_header_builds_the_self_test(tmp_path):
+def test_the_commands_in_the_header_build_the_self_test(tmp_path):
     tool("cc")
     export_model(MODELS["mixed"], tmp_path, "c", name="plant")
-    [command] = re.findall(r"Self-test:  (.*)", (tmp_path / "plant.h").read_text())
-    done = run("sh", "-c", command, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "passed" in done.stdout
+    commands = re.findall(r"cc -std=c99 .*", (tmp_path / "plant.h").read_text())
+    assert ["-march=native" in command for command in commands] == [False, True]
+    for command in commands:
+        done = run("sh", "-c", command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "passed" in done.stdout
+
+
+@pytest.mark.parametrize(("precision", "accuracy"), [("double", 5e-16), ("float", 3e-7)])
+def test_our_tanh_is_that_of_the_library(precision, accuracy, tmp_path):
+    import ctypes
+
+    tool("cc")
+    export_model(MODELS["network"], tmp_path, "c", name="plant", precision=precision)
+    real, kind = (ctypes.c_double, np.float64) if precision == "double" else (ctypes.c_float, np.float32)
+    calls = "void tanhs(const plant_real x[], plant_real y[])"
+    calls += "{ for (int i = 0; i < 30001; i++) y[i] = plant_tanh(x[i]); }"
+    (tmp_path / "all.c").write_text(f'#include "plant.c"\n{calls}\n')
+    far = float(re.search(r"\|x\| <= (\d+)", (tmp_path / "plant.c").read_text()).group(1))
+    x = np.concatenate([np.linspace(-far, far, 10001), np.linspace(-1, 1, 10001), np.geomspace(1e-30, 1, 9999)])
+    x, y = x.astype(kind), np.empty(len(x), dtype=kind)
+    with compiled([tmp_path / "all.c"], ("-O3",)) as library:
+        library.tanhs(*(array.ctypes.data_as(ctypes.POINTER(real)) for array in (x, y)))
+    want = np.tanh(x.astype(np.float64))
+    assert (np.abs(y - want) <= accuracy * np.abs(want)).all()
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_activations_that_are_far_out_are_one(precision, tmp_path):
+    tool("cc")
+    model = MODELS["scattered"]
+    exported = export_model(model, tmp_path, "c", name="plant", precision=precision)
+    u = model_zoo.excitation(model, 80)
+    for factor in (1e1, 1e2, 1e3, 1e4, 1e6, 1e12, 1e30):
+        u[30:34] *= -factor
+        assert exported.check(u).largest_difference < (1e-12 if precision == "double" else 1e-3)
+        u[30:34] /= -factor
 
 
 def test_the_self_test_fails_if_a_number_is_changed(tmp_path):

@@ -1,11 +1,13 @@
 """Exports as their tools use them: the step graph in onnxruntime and do-mpc, CasADi's derivatives, python-control."""
 
+import sys
+
 import model_zoo
 import numpy as np
 import pytest
 
-from echobound.errors import InputError
-from echobound.export import export_model
+from echobound.errors import InputError, MissingExtra
+from echobound.export import TARGETS, export_model
 from echobound.export.st_translation import FunctionBlock
 from echobound.network import Stepper, linearise, operating_point
 
@@ -128,16 +130,25 @@ def test_structured_text_with_a_changed_number_differs(tmp_path):
     assert exported.check(samples=40).largest_difference > 0.1
 
 
-@pytest.mark.parametrize(
-    ("package", "target"), [("onnx", "onnx"), ("casadi", "casadi"), ("control", "control"), ("do_mpc", "")]
-)
-def test_a_missing_package_is_said_with_its_remedy(package, target, tmp_path, monkeypatch):
-    import sys
+@pytest.mark.parametrize("target", ["onnx", "casadi"])
+def test_a_missing_package_is_said_with_its_remedy(target, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, target, None)
+    with pytest.raises(MissingExtra, match="pip install 'echobound\\[export\\]'"):
+        export_model(ZOO["plain"], tmp_path / "deeper" / f"m{TARGETS[target].suffix}", target)
+    assert not list(tmp_path.iterdir())
 
-    from echobound.errors import MissingExtra
+
+def test_python_control_is_needed_to_run_a_script_and_not_to_write_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "control", None)
+    exported = export_model(ZOO["plain"], tmp_path / "m.py", "control")
+    for needs in (exported.check, exported.target.require_runner):
+        with pytest.raises(MissingExtra, match="pip install 'echobound\\[export\\]'"):
+            needs()
+
+
+def test_a_do_mpc_model_needs_do_mpc(monkeypatch):
     from echobound.export.casadi import do_mpc_model
 
-    monkeypatch.setitem(sys.modules, package, None)
-    asked = (lambda: export_model(ZOO["plain"], tmp_path / "m.x", target).check()) if target else do_mpc_model
-    with pytest.raises(MissingExtra, match="pip install 'echobound"):
-        asked(*([] if target else [ZOO["plain"]]))
+    monkeypatch.setitem(sys.modules, "do_mpc", None)
+    with pytest.raises(MissingExtra, match="pip install 'echobound\\[mpc\\]'"):
+        do_mpc_model(ZOO["plain"])

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from echobound.errors import DamagedFile, RunError
-from echobound.files import digest, jsonable, read_json, read_npz, require_plain, write_json, write_npz, write_whole
+from echobound.files import (
+    digest,
+    jsonable,
+    read_json,
+    read_npz,
+    require_plain,
+    write_all,
+    write_json,
+    write_npz,
+    write_whole,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -60,6 +70,26 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
         assert "No space left on device" in str(refusal.value)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_several_files_appear_together_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = tmp_path / "folder" / "a", tmp_path / "folder" / "b"
+    write_all({old: b"1", new: b"2"})
+    assert (old.read_bytes(), new.read_bytes()) == (b"1", b"2")
+    calls = []
+
+    def full_at_the_second(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) % 2 == 0:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_at_the_second)
+    for first in (old, tmp_path / "other" / "deeper" / "a"):
+        with pytest.raises(RunError, match=r"cannot write .*b \(No space left"):
+            write_all({first: b"3", first.with_name("b"): b"4"})
+    assert len(calls) == 4
+    assert (old.read_bytes(), new.read_bytes()) == (b"1", b"2")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "folder"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

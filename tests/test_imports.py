@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[1] / "src" / "echobound"
 # From left to right; rooms of one group do not see each other.
 ORDER = [
     {"errors"},
-    {"arrays", "displays"},
+    {"arrays", "displays", "onward"},
     {"typed"},
     {"files", "draws", "scores", "scenario"},
     {"data"},

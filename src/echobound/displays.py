@@ -1,18 +1,10 @@
-"""Displays: how objects look in a session, as a line, as a small table in a notebook, and as a figure.
-
-What draws an object is known here by its name and imported on first use, so that an object has a `plot` without
-knowing a plotting library.
-"""
+"""Displays: how objects look in a session, as a line and as a small table in a notebook."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
-
-FIGURES = {"Record": ("echobound.report.figures", "record_figure")}
-"""Who draws what: module and function."""
 
 
 def html_table(title: str, facts: Mapping[str, Any]) -> str:
@@ -48,9 +40,3 @@ def few(names: tuple[str, ...] | list[str], most: int = 4) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def figure_of(one: Any, **options: Any) -> Any:
-    """The figure of an object; what draws it is imported now."""
-    module, draw = FIGURES[type(one).__name__]
-    return getattr(import_module(module), draw)(one, **options)

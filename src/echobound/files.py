@@ -7,6 +7,7 @@ there before anything is allocated.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -21,6 +22,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -51,6 +53,40 @@ def write_whole(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise RunError(f"cannot write {path} ({error.strerror}): free some space or choose another folder") from None
+
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write files of one folder, all of them or none; the folder is made, and gone again if nothing came of it.
+
+    They are written aside and take their names when all of them are complete.
+    """
+    folder = next(iter(contents)).parent
+    made: list[Path] = []
+    path = folder
+    try:
+        made += [one for one in (folder, *folder.parents) if not one.exists()]
+        if (there := next(one for one in (folder, *folder.parents) if one.exists())).is_file():
+            path = there
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file, and a folder is needed there")
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in contents:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "there is a folder of that name")
+        with TemporaryDirectory(prefix=".", dir=folder) as aside:
+            for path, content in contents.items():
+                with (Path(aside) / path.name).open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            for path in contents:
+                (Path(aside) / path.name).replace(path)
+    except BaseException as error:
+        for empty in made:  # from the inside; one that holds anything stays
+            with suppress(OSError):
+                empty.rmdir()
+        if not isinstance(error, OSError):
+            raise
+        raise RunError(f"cannot write {path} ({error.strerror}): choose another place, or free some space") from None
 
 
 def jsonable(value: Any) -> Any:

@@ -173,10 +173,10 @@ class Identification:
         return None if self.generalisation is None else self.generalisation.optimism
 
     def export(self, path: str | Path, to: str, **options: Any) -> Export:
-        """Export the delivered model with its certificate; `export_model` has the options, and exports any model."""
+        """Export the delivered model with its certificate, as `model.export` does; `export_model` has the options."""
         if self.model is None:
             raise InputError("there is no model to export, since all networks diverged: identify with another law")
-        return export_model(self.model, path, to, certificate=self.certificate, **options)
+        return export_model(self.model, path, to, **options)
 
     @property
     def episodes(self) -> ErrorLimit | None:

@@ -14,7 +14,6 @@ from echobound.errors import InputError
 from echobound.export import TARGETS, export_model, get_target
 from echobound.network import load_model
 from echobound.runs import RunFolder
-from echobound.scenario import Certificate
 
 TO = "; ".join(f"{name}: {target.title}" for name, target in TARGETS.items())
 
@@ -42,12 +41,14 @@ def export(
     What is written carries the digests of model and certificate, the certificate's statement, units, sampling time and
     how to warm it up. With --check it is run against the model, and the largest difference is reported.
     """
-    model, certificate = _found(source, which)
+    model = _found(source, which)
     target = get_target(to)
     name = None if output is not None else source.resolve().name.removesuffix(".npz")
     path = output if output is not None else Path(f"{name}_{to}" if target.folder else f"{name}{target.suffix}")
+    if check:
+        target.require_runner()  # before anything is written
     with spinner(f"exporting to {to}", quiet):
-        exported = export_model(model, path, to, certificate=certificate, name=name, precision=precision, fmi=fmi)
+        exported = export_model(model, path, to, name=name, precision=precision, fmi=fmi)
         checked = exported.check() if check else None
     files = [str(file) for file in exported.files]
     if as_json:
@@ -60,11 +61,10 @@ def export(
     print_facts([*facts, *([] if checked is None else [("check", checked.statement)])])
 
 
-def _found(source: Path, which: Which | None) -> tuple[Any, Certificate | None]:
-    """The model of a run with its certificate, or that of a file."""
+def _found(source: Path, which: Which | None) -> Any:
+    """The model of a run, which has its certificate, or that of a file."""
     if source.is_file() or source.suffix == ".npz":
         if which is not None:
             raise InputError("--model chooses among the models of a run folder: leave it out with a model file")
-        return load_model(source), None
-    folder = RunFolder(source)
-    return stored_model(folder, None if which is None else which.value), folder.certificate
+        return load_model(source)
+    return stored_model(RunFolder(source), None if which is None else which.value)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from echobound.arrays import Signal, Vector
-from echobound.displays import few, figure_of, html_table, one_line
+from echobound.displays import few, html_table, one_line
 from echobound.errors import DataError
 from echobound.files import digest
+from echobound.onward import onward
 
 SHORTEST = 1e-18  # seconds between two samples; its reciprocal is longer than the universe is old
 
@@ -104,7 +105,7 @@ class Record:
 
     def plot(self, **options: Any) -> Any:
         """Draw inputs and outputs over time; a Matplotlib figure, whose ``axes`` can be changed."""
-        return figure_of(self, **options)
+        return onward("Record.plot", self, **options)
 
     @property
     def inputs(self) -> int:

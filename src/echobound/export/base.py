@@ -1,6 +1,6 @@
 """What every target of an export shares: what is exported, what comes out, and the check against the model.
 
-A target is a file in this folder with a `Target`: `write` makes its files, `run` runs what was written over inputs. It
+A target is a file in this folder with a `Target`: `make` makes its files, `run` runs what was written over inputs. It
 registers itself in `registry.py`; the command line, `export_model` and the contract test know no target by name.
 """
 
@@ -42,8 +42,10 @@ class Target(ABC):
         As it is asked for.
     title
         What it is, for people.
+    suffix
+        What its file ends in, the main one if there are several.
     folder
-        Whether several files are written into a folder; otherwise `suffix` is what the one file ends in.
+        Whether its files are written into a folder of their own.
     precisions
         In which precisions it can compute.
     leaves_out_diverged
@@ -52,14 +54,14 @@ class Target(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    suffix: ClassVar[str]
     folder: ClassVar[bool] = False
-    suffix: ClassVar[str] = ""
     precisions: ClassVar[tuple[str, ...]] = ("double",)
     leaves_out_diverged: ClassVar[bool] = True
 
     @abstractmethod
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write the model to a path, and return the files."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """The files of an export to a path, the first one first; nothing is written here."""
 
     @abstractmethod
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
@@ -69,8 +71,15 @@ class Target(ABC):
         is said in one sentence.
         """
 
-    def require(self, job: Job) -> None:
-        """Refuse in one sentence what the target cannot express."""
+    def require_runner(self) -> None:  # noqa: B027, most need nothing
+        """Say in one sentence what `run` needs beside what `make` needs, if it is not there."""
+
+    def require(self, job: Job, path: Path) -> None:
+        """Refuse in one sentence what the target cannot express, and a path that it cannot be written to."""
+        if self.folder and (path.suffix.lower() == self.suffix or path.is_file()):
+            raise InputError(f"the target {self.name} writes several files: give a folder for them, not {path}")
+        if not self.folder and path.suffix.lower() != self.suffix:
+            raise InputError(f"the target {self.name} writes a file that ends in {self.suffix}: got {path}")
         if job.precision not in self.precisions:
             raise InputError(
                 f"the target {self.name} computes in {' or '.join(self.precisions)} precision, not in {job.precision}:"

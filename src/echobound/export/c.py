@@ -19,7 +19,6 @@ from echobound.export import c_code
 from echobound.export.base import Job, Target, excitation, finite_rows, measured_like
 from echobound.export.c_code import Writer
 from echobound.export.templates import fill
-from echobound.files import write_whole
 from echobound.network.equations import Equations
 
 GOLDEN = 40  # samples of the self-test after its warm-up
@@ -30,17 +29,19 @@ class CTarget(Target):
 
     name = "c"
     title = "C99, one .c and one .h, with a self-test"
+    suffix = ".c"
     folder = True
     precisions = ("double", "float")
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write ``NAME.c``, ``NAME.h`` and ``NAME_test.c`` into a folder."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """``NAME.c``, ``NAME.h`` and ``NAME_test.c`` in a folder."""
         name = job.card.name
         texts = {f"{name}.h": header(job), f"{name}.c": source(job), f"{name}_test.c": self_test(job)}
-        files = [path / file for file in texts]
-        for file, text in zip(files, texts.values(), strict=True):
-            write_whole(file, text.encode())
-        return files
+        return {path / file: text.encode() for file, text in texts.items()}
+
+    def require_runner(self) -> None:
+        """A compiler."""
+        c_compiler()
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Compile the source with this machine's compiler, and run it."""
@@ -83,14 +84,20 @@ def compiled(sources: list[Path], flags: tuple[str, ...] = ("-O2",)) -> Iterator
 
 def build(sources: list[Path], binary: Path, flags: tuple[str, ...]) -> None:
     """Compile C sources with this machine's compiler; without one, or if it fails, one sentence says so."""
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None:
-        raise InputError("no C compiler was found (cc, gcc or clang): install one, for example Debian's gcc")
+    compiler = c_compiler()
     command = [compiler, "-std=c99", *flags, *map(str, sources), "-lm", "-o", str(binary)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
         raise InputError(f"{Path(compiler).name} could not compile {sources[0].name} ({first}): use a C99 compiler")
+
+
+def c_compiler() -> str:
+    """The C compiler of this machine; without one, a sentence says so."""
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise InputError("no C compiler was found (cc, gcc or clang): install one, for example Debian's gcc")
+    return compiler
 
 
 def header(job: Job) -> str:
@@ -147,8 +154,8 @@ def source(job: Job) -> str:
             }
         )
     clips = any(one.limits is not None for one in job.stepper.equations)
-    dots = any("_dot(" in line for member in members for line in _code(member))
-    return fill("model.c", job, members=members, single=single, clips=clips, dots=dots, several=len(members) > 1)
+    many = len(members) > 1
+    return fill("model.c", job, members=members, single=single, clips=clips, several=many, far=c_code.far(single))
 
 
 def self_test(job: Job) -> str:
@@ -177,7 +184,3 @@ def self_test(job: Job) -> str:
 def _numbers(one: Equations) -> int:
     """Numbers in the tables, about."""
     return int(one.activation.nnz + one.readout.nnz + one.next_state.nnz + one.settled.nnz + one.units)
-
-
-def _code(member: dict[str, Any]) -> list[str]:
-    return [line for key in ("outputs", "next", "start", "settled") for line in member[key]]

@@ -13,6 +13,7 @@ from echobound.arrays import Matrix, Vector
 from echobound.network.equations import Equations, Sparse
 
 RUN = 6  # columns in a row from which on a product is a loop over a table
+ONE = 20.0  # an activation from which on tanh is 1
 TERMS = 24  # tables that one loop runs over: enough to keep the sum in a register, few enough for its addresses
 
 
@@ -67,6 +68,11 @@ class Writer:
     def real_prefix(self) -> str:
         """The model's own prefix, of functions that its members share."""
         return self.prefix.rsplit("_", 1)[0]
+
+
+def far(single: bool) -> float:
+    """The largest activation for which the exported tanh does not overflow."""
+    return 40.0 if single else 300.0
 
 
 def wrapped(items: list[str], width: int = 112) -> str:
@@ -168,6 +174,15 @@ def unit_statements(writer: Writer, one: Equations) -> list[str]:
             "    a[i] = sum;",
             "}",
         ]
+    # Seen by one sum, which costs less than to look at each: hardly ever is one so large.
+    high, low, most = (writer.number(value) for value in (ONE, -ONE, far(writer.single) ** 2))
+    lines += [
+        f"if (!({writer.real_prefix}_dot(a, a, {n}U) <= {most})) {{ /* where tanh is 1, and ours overflows */",
+        f"    for (i = 0U; i < {n}U; i++) {{",
+        f"        a[i] = (a[i] > {high}) ? {high} : ((a[i] < {low}) ? {low} : a[i]);",
+        "    }",
+        "}",
+    ]
     return [*lines, f"for (i = 0U; i < {n}U; i++) {{", f"    w[{first}U + i] = {writer.real_prefix}_tanh(a[i]);", "}"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from echobound.arrays import Signal
 from echobound.errors import MissingExtra
 from echobound.export.base import Job, Target
 from echobound.export.card import identifier
-from echobound.files import write_json, write_whole
 from echobound.network import Stepper
 from echobound.network.equations import Equations
 
@@ -26,17 +26,12 @@ class CasadiTarget(Target):
     suffix = ".casadi"
     leaves_out_diverged = False
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write the step, beside it ``NAME_follow``, ``NAME_start`` and ``NAME_start_measured``, and the card."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """The step, beside it ``NAME_follow``, ``NAME_start`` and ``NAME_start_measured``, and the card."""
         functions = casadi_functions(job.stepper, job.card.name)
-        files = []
-        for name in FUNCTIONS:
-            file = _file(path, name)
-            write_whole(file, functions[name].serialize().encode())
-            files.append(file)
-        card = path.with_name(f"{path.stem}_card.json")
-        write_json(card, {"lines": job.card.lines, **job.card.to_dict()})
-        return [*files, card]
+        card = json.dumps({"lines": job.card.lines, **job.card.to_dict()}, indent=2, ensure_ascii=False)
+        files = {_file(path, name): functions[name].serialize().encode() for name in FUNCTIONS}
+        return files | {path.with_name(f"{path.stem}_card.json"): f"{card}\n".encode()}
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Run the functions as they were written."""

@@ -14,7 +14,6 @@ from echobound.errors import InputError, MissingExtra
 from echobound.export.arrays import MATRICES, member_arrays
 from echobound.export.base import Job, Target
 from echobound.export.templates import fill
-from echobound.files import write_whole
 from echobound.network import LinearModel, Stepper
 
 
@@ -25,8 +24,8 @@ class ControlTarget(Target):
     title = "a script for python-control, without echobound"
     suffix = ".py"
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write ``NAME.py`` and its numbers, ``NAME_numbers.npz``."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """``NAME.py`` and its numbers, ``NAME_numbers.npz``."""
         arrays: dict[str, Any] = {}
         for number, member in enumerate(member_arrays(job.stepper)):
             for name, value in member.items():
@@ -41,9 +40,11 @@ class ControlTarget(Target):
         packed = io.BytesIO()
         np.savez(packed, **arrays)
         text = fill("control.py", job, members=len(job.stepper.equations), numbers=numbers.name, lines=job.card.lines)
-        write_whole(numbers, packed.getvalue())
-        write_whole(path, text.encode())
-        return [path, numbers]
+        return {path: text.encode(), numbers: packed.getvalue()}
+
+    def require_runner(self) -> None:
+        """python-control."""
+        _control()
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Load the script, and run the system that it makes."""

@@ -19,7 +19,6 @@ from echobound.errors import InputError
 from echobound.export.base import Job, Target
 from echobound.export.c import build, header, source
 from echobound.export.templates import fill
-from echobound.files import write_whole
 
 LIBRARIES = {"linux": ".so", "darwin": ".dylib", "win32": ".dll"}
 BUILD = """<?xml version="1.0" encoding="UTF-8"?>
@@ -41,8 +40,8 @@ class FmuTarget(Target):
     title = "FMU for co-simulation, FMI 3.0 or 2.0, with binary and source"
     suffix = ".fmu"
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write one FMU, with the binary for this platform and the source for all others."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """One FMU, with the binary for this platform and the source for all others."""
         name = job.card.name
         sources = {f"{name}.h": header(job), f"{name}.c": source(job), "fmu.c": _interface(job)}
         contents: dict[str, bytes] = {"modelDescription.xml": _description(job).encode()}
@@ -60,8 +59,7 @@ class FmuTarget(Target):
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for file, content in contents.items():
                 packed.writestr(zipfile.ZipInfo(file), content, zipfile.ZIP_DEFLATED)  # no time of day in the file
-        write_whole(path, archive.getvalue())
-        return [path]
+        return {path: archive.getvalue()}
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Run the binary inside through the functions of the standard."""

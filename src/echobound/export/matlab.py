@@ -16,7 +16,6 @@ from echobound.errors import InputError
 from echobound.export.arrays import MATRICES, member_arrays
 from echobound.export.base import Job, Target
 from echobound.export.templates import fill
-from echobound.files import write_whole
 
 
 class MatlabTarget(Target):
@@ -24,10 +23,11 @@ class MatlabTarget(Target):
 
     name = "matlab"
     title = "a MATLAB or Octave function and its .mat file"
+    suffix = ".m"
     folder = True
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write ``NAME.m`` and ``NAME_data.mat`` into a folder."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """``NAME.m`` and ``NAME_data.mat`` in a folder."""
         from scipy.io import savemat
 
         members = np.empty((1, len(job.stepper.equations)), dtype=object)
@@ -41,19 +41,16 @@ class MatlabTarget(Target):
         name = job.card.name
         card = {key: value for key, value in job.card.to_dict().items() if isinstance(value, str)}
         savemat(packed, {"members": members, "card": card}, long_field_names=True, oned_as="column")
-        texts = {
-            f"{name}.m": fill("matlab.m", job, lines=job.card.lines).encode(),
-            f"{name}_data.mat": packed.getvalue(),
-        }
-        for file, content in texts.items():
-            write_whole(path / file, content)
-        return [path / file for file in texts]
+        text = fill("matlab.m", job, lines=job.card.lines)
+        return {path / f"{name}.m": text.encode(), path / f"{name}_data.mat": packed.getvalue()}
+
+    def require_runner(self) -> None:
+        """GNU Octave."""
+        _octave()
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Run the function by GNU Octave."""
-        octave = shutil.which("octave-cli") or shutil.which("octave")
-        if octave is None:
-            raise InputError("the check needs GNU Octave, which was not found: install it, for example Debian's octave")
+        octave = _octave()
         with tempfile.TemporaryDirectory() as folder:
             given = np.zeros((0, job.stepper.outputs)) if initial is None else initial
             for name, signal in (("u", u), ("initial", given)):
@@ -73,3 +70,11 @@ class MatlabTarget(Target):
                 raise InputError(f"Octave could not run {job.card.name}.m ({done.stderr.strip()[:200]}): report this")
             lines = (Path(folder) / "y.csv").read_text().splitlines()
             return np.array([[float(cell) for cell in line.strip(",").split(",")] for line in lines])
+
+
+def _octave() -> str:
+    """GNU Octave on this machine; without it, a sentence says so."""
+    octave = shutil.which("octave-cli") or shutil.which("octave")
+    if octave is None:
+        raise InputError("the check needs GNU Octave, which was not found: install it, for example Debian's octave")
+    return octave

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from echobound.arrays import Signal
 from echobound.errors import MissingExtra
 from echobound.export.base import Job, Target
-from echobound.files import write_whole
 from echobound.network.equations import Equations
 
 OPSET = 17
@@ -32,12 +31,10 @@ class OnnxTarget(Target):
     suffix = ".onnx"
     leaves_out_diverged = False
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write the step, and beside it ``NAME_start.onnx`` and ``NAME_run.onnx``."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """The step, and beside it ``NAME_start.onnx`` and ``NAME_run.onnx``."""
         graphs = {path: step_graph(job), _beside(path, "start"): start_graph(job), _beside(path, "run"): run_graph(job)}
-        for file, model in graphs.items():
-            write_whole(file, model.SerializeToString(deterministic=True))
-        return list(graphs)
+        return {file: model.SerializeToString(deterministic=True) for file, model in graphs.items()}
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Run the start and the whole record by onnxruntime or, without it, by ONNX's own evaluator."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from echobound.errors import InputError, RunError
+from echobound.errors import InputError
 from echobound.export.base import PRECISIONS, Export, Job, Target
 from echobound.export.c import CTarget
 from echobound.export.card import card_of, identifier
@@ -16,6 +16,7 @@ from echobound.export.fmu import FmuTarget
 from echobound.export.matlab import MatlabTarget
 from echobound.export.onnx import OnnxTarget
 from echobound.export.structured_text import StructuredTextTarget
+from echobound.files import write_all
 from echobound.network import Stepper
 from echobound.scenario import Certificate
 
@@ -66,7 +67,8 @@ def export_model(
     to
         The target: one of `TARGETS`.
     certificate
-        The certificate of the search, whose digest and statement the export then carries.
+        The certificate of the search, whose digest and statement the export carries; the model's own if not given,
+        which a model of a run has. ``{}`` leaves it out.
     name
         The model's name in the target's language; made from the path if not given.
     precision
@@ -80,7 +82,7 @@ def export_model(
     >>> from echobound import identify, ph_experiment
     >>> result = identify(*ph_experiment(samples=(400, 300)), law="paper", order=10, networks=20)
     >>> with TemporaryDirectory() as folder:
-    ...     exported = export_model(result.model, f"{folder}/plant", "c", certificate=result.certificate)
+    ...     exported = export_model(result.model, f"{folder}/plant", "c")
     ...     [file.name for file in exported.files], exported.check().largest_difference < 1e-12
     (['plant.h', 'plant.c', 'plant_test.c'], True)
     """
@@ -89,12 +91,10 @@ def export_model(
         raise InputError(f"the precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     if fmi not in (2, 3):
         raise InputError(f"FMUs are of version 2 or 3 of the FMI standard, got {fmi}")
+    certificate = getattr(model, "certificate", None) if certificate is None else certificate
     card = card_of(model, identifier(path.name.split(".")[0] if name is None else name), certificate)
     job = Job(model, Stepper(model), card, precision, fmi)
-    target.require(job)
-    folder = path if target.folder else path.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}): choose another place") from None
-    return Export(target, job, path, tuple(target.write(job, path)))
+    target.require(job, path)
+    contents = target.make(job, path)
+    write_all(contents)
+    return Export(target, job, path, tuple(contents))

@@ -16,7 +16,6 @@ from echobound.export.base import Job, Target
 from echobound.export.card import identifier
 from echobound.export.st_translation import FunctionBlock
 from echobound.export.templates import fill
-from echobound.files import write_whole
 from echobound.network.equations import Equations
 
 MATRICES = {"A": "activation", "C": "readout", "N": "next_state", "R": "at_rest", "S": "settled"}
@@ -31,16 +30,15 @@ class StructuredTextTarget(Target):
     suffix = ".st"
     leaves_out_diverged = False
 
-    def write(self, job: Job, path: Path) -> list[Path]:
-        """Write one file."""
+    def make(self, job: Job, path: Path) -> dict[Path, bytes]:
+        """One file."""
         members = [_member(number, one, job) for number, one in enumerate(job.stepper.equations)]
         widest = max(one.width for one in job.stepper.equations)
         names = _names(job)
         text = fill(
             "model.st", job, members=members, lines=job.card.lines, widest=widest, names=names, count=len(members)
         )
-        write_whole(path, text.encode())
-        return [path]
+        return {path: text.encode()}
 
     def run(self, job: Job, path: Path, u: Signal, initial: Signal | None) -> Signal:
         """Run a translation of the text to Python."""

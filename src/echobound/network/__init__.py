@@ -7,6 +7,7 @@ from echobound.network.cascade_model import CascadeModel
 from echobound.network.committee import Committee
 from echobound.network.distribution import Choice, LogUniform, Uniform
 from echobound.network.equations import Equations
+from echobound.network.exportable import Exportable, of_run
 from echobound.network.foreign import from_reservoirpy
 from echobound.network.law import NetworkLaw, ReservoirLaw
 from echobound.network.laws import (
@@ -51,6 +52,7 @@ __all__ = [
     "Committee",
     "EchoStateNetwork",
     "Equations",
+    "Exportable",
     "FreeRun",
     "Holding",
     "Jacobians",
@@ -88,6 +90,7 @@ __all__ = [
     "mixed",
     "model_from_content",
     "network_law_from_dict",
+    "of_run",
     "operating_point",
     "paper",
     "quick",

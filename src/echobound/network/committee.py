@@ -19,6 +19,7 @@ from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, InputError
 from echobound.files import digest, read_npz, write_npz
 from echobound.network.dynamics import Dynamics
+from echobound.network.exportable import Exportable
 from echobound.network.plant_model import CHANNELS, PlantModel, Simulation
 from echobound.network.structures import model_from_content
 
@@ -27,7 +28,7 @@ MOST_THREADS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Committee:
+class Committee(Exportable):
     """The best networks of a search as one model: each runs freely, and the output is the median at each sample.
 
     One member that drifts off would ruin a mean; a member that diverges is left out from there on. The certificate of a

@@ -20,6 +20,7 @@ from echobound.displays import few, html_table, one_line
 from echobound.errors import DamagedFile, DataError, InputError
 from echobound.files import digest, jsonable, read_npz, write_npz
 from echobound.network.dynamics import Dynamics, default_dynamics
+from echobound.network.exportable import Exportable
 from echobound.network.limits import Limits
 from echobound.typed import fields_from_json, shortened
 
@@ -51,7 +52,7 @@ class Simulation:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlantModel(ABC):
+class PlantModel(Exportable, ABC):
     """A trained model of a plant. A subclass has the equations, and what of them is stored.
 
     Parameters

@@ -17,7 +17,7 @@ from echobound.diagnostics.verdict import Verdict
 from echobound.draws import VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import jsonable, write_json
-from echobound.network import Committee
+from echobound.network import Committee, of_run
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
 from echobound.runs.assessment import FILE, Assessment, assess, content_of, read_assessment
@@ -170,6 +170,7 @@ class RunFolder(RunReader):
         content = certificate.to_dict()
         self.__dict__.pop("model", None)
         self.__dict__ |= {"certificate": certificate, "stated": content}
+        picked, best = of_run(picked, certificate), of_run(best, certificate)
         self.__dict__ |= {"picked": picked, "best": best, "delivery": delivery}
         if not self.stored:
             return

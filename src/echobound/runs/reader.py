@@ -19,7 +19,7 @@ from echobound.data.record import Record
 from echobound.errors import DamagedFile, RunError
 from echobound.files import jsonable
 from echobound.kernels import Kernel
-from echobound.network import Committee, load_model, model_from_content, respond
+from echobound.network import Committee, load_model, model_from_content, of_run, respond
 from echobound.plan import Validation, settle_questions
 from echobound.runs.delivery import Delivery, delivery_of
 from echobound.runs.derivation import certificate_of
@@ -104,8 +104,7 @@ class RunReader(RowReader):
     @cached_property
     def picked(self) -> Any:
         """The best of what was drawn, which the certificate is about and which must be that of the certificate."""
-        self._require_certified()
-        return self._picked
+        return self._certified("_picked")
 
     @property
     def network(self) -> Any:
@@ -115,8 +114,8 @@ class RunReader(RowReader):
     @cached_property
     def best(self) -> Committee | None:
         """The best networks as one model, beside the pick; None if there is none."""
-        self._require_certified()
-        return self._several if "committee" in self.model_files else None
+        several: Committee | None = self._certified("_several") if "committee" in self.model_files else None
+        return several
 
     @property
     def committee(self) -> Committee | None:
@@ -152,9 +151,12 @@ class RunReader(RowReader):
                 " the committee, is in committee.npz"
             )
 
-    def _require_certified(self) -> None:
-        if not self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
-            _ = self.certificate
+    def _certified(self, part: str) -> Any:
+        """A model with the certificate, which must follow and be about it."""
+        if self.faults.collect:  # an audit looks at the models of a certificate that does not follow, too
+            return getattr(self, part)
+        certificate = self.certificate  # first: if it does not follow, that is what to say
+        return of_run(getattr(self, part), certificate)
 
     @property
     def models(self) -> dict[str, Any]:
