@@ -114,9 +114,8 @@ def test_without_the_solver_the_remedy_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "daqp", None)
     controller = MPC(ph_network(), horizon=3)
-    controller.start(15.0, 7.0)
     with pytest.raises(MissingExtra, match=r"echobound\[control\]"):
-        controller.step(7.2, 7.0)
+        controller.start(15.0, 7.0)
 
 
 @pytest.mark.parametrize("fmi", [2, 3])
