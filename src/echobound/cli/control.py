@@ -16,7 +16,7 @@ import typer
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, words
 from echobound.data import read_table
-from echobound.errors import InputError
+from echobound.errors import DataError, InputError
 from echobound.files import write_whole
 from echobound.runs import RunFolder
 
@@ -98,6 +98,8 @@ def control(
         scenarios=others,
         effort=Effort(iterations=_positive("--iterations", iterations)),
     )
+    if not 0 < beta < 1:
+        raise InputError(f"--beta must lie between 0 and 1, got {beta:g}")
     if export_c is not None:
         require_exportable(controller)  # before anything takes time
     wanted, unknown = _signals(reference, model.output_names, words(disturbance))
@@ -167,7 +169,12 @@ def _signals(path: Path, outputs: tuple[str, ...], disturbances: list[str]) -> t
         raise InputError(
             f"{path.name} needs a column for each output ({', '.join(outputs)}): {', '.join(missing)} not found"
         )
-    signals = table.signal([*outputs, *disturbances])
+    try:
+        signals = table.signal([*outputs, *disturbances])
+    except DataError as error:
+        # What identify offers for holes in its data is no remedy for a reference.
+        what, needed, _ = str(error).partition(": finite numbers are needed")
+        raise DataError(f"{what}{needed} in a reference: repair the file" if needed else what) from None
     return signals[:, : len(outputs)], signals[:, len(outputs) :]
 
 

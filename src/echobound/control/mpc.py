@@ -166,6 +166,20 @@ class MPC:
         self._prepare()
         self.supports = set()
 
+    def adapt(self, model: Any) -> None:
+        """Go on with the same model and another readout, as `Adaptation` finds it; what the observer knows is kept."""
+        known = self.observer.predictors
+        if len(known) > 1:
+            raise InputError(f"a controller adapts if it has one model, and this one has {len(known)}")
+        [one] = members_of(model)
+        own, after = known[0], Predictor(one)
+        same = own.equations.states == after.equations.states and all(
+            np.array_equal(mine, value) for mine, value in zip(_scale(own), _scale(after), strict=True)
+        )
+        if not same:
+            raise InputError("an adapted model has the states and the scaling of the one before: give Adaptation.model")
+        self.model, self.observer.predictors = one, (after,)
+
     def _prepare(self) -> None:
         """Compile what is compiled on first use, and load the solver: the first step shall not take longer for it."""
         rest = np.repeat(self._reference[None], self.horizon, axis=0)
@@ -368,6 +382,10 @@ def _whole(what: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{what} must be a whole number of samples, at least {least}, got {value!r}")
     return int(value)
+
+
+def _scale(one: Predictor) -> list[Any]:
+    return list(one.scaling.to_arrays().values())
 
 
 def _listed(values: Vector) -> str:
