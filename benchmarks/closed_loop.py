@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ BOUND, ACTIVE = 7.65, slice(180, 300)  # the set point 7.7 lies beyond the bound
 
 def run_of(order: int, networks: int = 60) -> RunFolder:
     """The run of an order; kept beside the others."""
-    path = Path("/tmp") / f"echobound-control-{order}-{networks}"
+    path = Path(tempfile.gettempdir()) / f"echobound-control-{order}-{networks}"
     identify(*ph_experiment(samples=(5000, 3000), seed=0), law="paper", order=order, networks=networks, run=path)
     return RunFolder(path)
 

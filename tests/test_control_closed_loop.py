@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("daqp")
 
-from controlled import ph_network
+from controlled import mimo_network, ph_network, ph_run
 
 from echobound.control import MPC, PI, Effort, Faults, FunctionPlant, PHProcess, plant_of, simulate_closed_loop
 from echobound.errors import InputError
@@ -109,14 +109,92 @@ def test_bad_signals():
         simulate_closed_loop(PHProcess(), controller, np.full(5, 7.0), disturbance=[0.5] * 3)
 
 
+def test_a_plant_of_other_channels_or_without_numbers_is_refused():
+    for u, y, after, message in [
+        ([15.0, 1.0], [7.0], [7.0], "starts from 2 inputs, but the controller moves 1"),
+        ([15.0], [7.0], [7.0, 7.0], "1 finite outputs, but at sample 1 came 7, 7"),
+        ([15.0], [7.0], [np.nan], "1 finite outputs, but at sample 1 came nan"),
+    ]:
+        plant = FunctionPlant(lambda x, u, w, after=after: (x, after), state=0.0, u=u, y=y)
+        with pytest.raises(InputError, match=message):
+            simulate_closed_loop(plant, MPC(ph_network(), horizon=3), [7.0, 7.0])
+
+
+def test_samples_without_a_reference_have_no_error():
+    wanted = np.where(np.arange(60) < 30, np.nan, WANTED)
+    loop = simulate_closed_loop(PHProcess(), PI(ph_network(), 2.0, 80.0), wanted, preview=False)
+    assert loop.scores["rms"]["pH"] == pytest.approx(np.sqrt(np.mean((loop.y[30:, 0] - WANTED[30:]) ** 2)))
+
+
+def test_adaptation_runs_in_the_loop():
+    """The plant becomes another one; a readout that follows it controls it, and the one of before does not."""
+    from echobound import ph_experiment
+    from echobound.network import Adaptation
+
+    training = ph_experiment(samples=(1500,))[0]
+
+    def changing(state, u, disturbance):
+        time, level = state
+        pole, gain, shift = (0.95, 0.4, 0.0) if time < 100 else (0.6, 1.2, -0.4)
+        level = pole * level + (1 - pole) * (gain * (float(u[0]) - 15.0) + shift)
+        return (time + 1, level), 7.0 + level
+
+    levels = 7.0 + 0.4 * np.sign(np.sin(np.arange(600) / 12.0))
+    later = slice(400, None)
+
+    def loop_of(adaptation):
+        controller = MPC(ph_network(), horizon=5, effort=Effort(iterations=2), starts=1)
+        plant = FunctionPlant(changing, state=(0, 0.0), u=15.0, y=7.0)
+        settings = {"every": 50, "faults": Faults(lost=0.02), "noise": 0.01}
+        loop = simulate_closed_loop(plant, controller, levels, adaptation=adaptation, **settings)
+        assert loop.scores["input_violations"] == 0
+        return controller, np.sqrt(np.mean((loop.y[later, 0] - levels[later]) ** 2))
+
+    adaptation = Adaptation(ph_network(), training, forgetting=0.99)
+    controller, adapted = loop_of(adaptation)
+    assert controller.model.origin["adapted"] == adaptation.samples == 600 - ph_network().washout
+    assert adapted < 0.3 * loop_of(None)[1]
+
+
+def test_a_change_that_is_seen_is_followed_at_once():
+    from echobound import ph_experiment
+    from echobound.network import Adaptation
+
+    class Alarm(Adaptation):
+        def update(self, u, y):
+            super().update(u, y)
+            if self._position == 120:
+                self.changes.append(self.samples)
+
+    controller = MPC(ph_network(), horizon=3, effort=Effort(iterations=1))
+    adaptation = Alarm(ph_network(), ph_experiment(samples=(1500,))[0])
+    loop = simulate_closed_loop(PHProcess(), controller, np.full(125, 7.1), adaptation=adaptation, every=1000)
+    assert controller.model.origin["adapted"] == adaptation.changes[-1] == 120 - ph_network().washout
+    assert np.isfinite(loop.u).all()
+
+
+def test_what_cannot_adapt_is_refused():
+    from echobound import ph_experiment
+    from echobound.network import Adaptation
+
+    adaptation = Adaptation(ph_network(), ph_experiment(samples=(300,))[0])
+    settings = {"adaptation": adaptation, "faults": Faults(delay=1)}
+    with pytest.raises(InputError, match="without delay"):
+        simulate_closed_loop(PHProcess(), MPC(ph_network(), horizon=3), WANTED, **settings)
+    with pytest.raises(InputError, match="states and the scaling"):
+        MPC(ph_network(), horizon=3).adapt(mimo_network())
+    committee = MPC(ph_run().committee, horizon=3)
+    with pytest.raises(InputError, match="has one model, and this one has 5"):
+        committee.adapt(ph_network())
+
+
 def test_without_the_solver_the_remedy_is_named(monkeypatch):
     from echobound.errors import MissingExtra
 
     monkeypatch.setitem(sys.modules, "daqp", None)
     controller = MPC(ph_network(), horizon=3)
-    controller.start(15.0, 7.0)
     with pytest.raises(MissingExtra, match=r"echobound\[control\]"):
-        controller.step(7.2, 7.0)
+        controller.start(15.0, 7.0)
 
 
 @pytest.mark.parametrize("fmi", [2, 3])

@@ -16,13 +16,14 @@ import typer
 from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, words
 from echobound.data import read_table
-from echobound.errors import InputError
+from echobound.errors import DataError, InputError
 from echobound.files import write_whole
 from echobound.runs import RunFolder
 
 REFERENCE = "CSV, Parquet, .mat, NPZ or Excel with a column for each output, a row for each sample."
 PLANT = "ph, or file.py:function for your own: the function returns an object with start and step (docs/control.md)."
 WHICH = "The picked network or the committee instead of the model that the run delivers."
+IN_C = "Folder for the same controller in C99, with a self-test; it is checked where there is a C compiler."
 SCENARIOS = "Further networks that must keep the output bounds: a number (the best of the ledger) or 'committee'."
 
 
@@ -64,6 +65,7 @@ def control(
     ] = True,
     output: Annotated[Path | None, typer.Option(help="CSV file for the signals.")] = None,
     page: Annotated[Path | None, typer.Option(help="HTML file for the page.")] = None,
+    export_c: Annotated[Path | None, typer.Option("--export-c", metavar="FOLDER", help=IN_C)] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -72,7 +74,7 @@ def control(
     Bounds of inputs and rates are never violated, those of outputs as little as possible. A PI controller, tuned by
     Skogestad's rule from the same model, runs beside it without preview.
     """
-    from echobound.control import MPC, Effort, Faults, plant_of, simulate_closed_loop
+    from echobound.control import MPC, Effort, Faults, plant_of, require_exportable, simulate_closed_loop
 
     folder = RunFolder(run)
     _ = folder.plan  # raises if this is not a run folder
@@ -96,6 +98,10 @@ def control(
         scenarios=others,
         effort=Effort(iterations=_positive("--iterations", iterations)),
     )
+    if not 0 < beta < 1:
+        raise InputError(f"--beta must lie between 0 and 1, got {beta:g}")
+    if export_c is not None:
+        require_exportable(controller)  # before anything takes time
     wanted, unknown = _signals(reference, model.output_names, words(disturbance))
     settings: dict[str, Any] = {"noise": noise, "seed": seed, "faults": Faults(lost, outliers)}
     settings["disturbance"] = unknown if unknown.shape[1] else None
@@ -112,14 +118,19 @@ def control(
         statement = statement_of(controller, about, beta)
         sentences.append(statement.words)
     _write(output, page, loops, sentences, folder)
+    written, difference = _in_c(controller, export_c, folder, sentences)
     if as_json:
         content = {"run": str(run), "plant": plant, "horizon": horizon, "preview": preview, "noise": noise}
         scores = {name: loop.scores for name, loop in loops.items()}
         said = None if statement is None else statement.to_dict()
-        files = {"output": None if output is None else str(output), "page": None if page is None else str(page)}
+        files: dict[str, Any] = {
+            "output": None if output is None else str(output),
+            "page": None if page is None else str(page),
+        }
+        files |= {"exported": written or None, "largest_difference": difference}
         print_json({**content, "scores": scores, "statements": sentences, "scenarios": said, **files})
         return
-    _print(loops, sentences, output, page)
+    _print(loops, sentences, [*(str(path) for path in (output, page) if path is not None), *written])
 
 
 def _baseline(process: Any, model: Any, wanted: Any, given: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +169,12 @@ def _signals(path: Path, outputs: tuple[str, ...], disturbances: list[str]) -> t
         raise InputError(
             f"{path.name} needs a column for each output ({', '.join(outputs)}): {', '.join(missing)} not found"
         )
-    signals = table.signal([*outputs, *disturbances])
+    try:
+        signals = table.signal([*outputs, *disturbances])
+    except DataError as error:
+        # What identify offers for holes in its data is no remedy for a reference.
+        what, needed, _ = str(error).partition(": finite numbers are needed")
+        raise DataError(f"{what}{needed} in a reference: repair the file" if needed else what) from None
     return signals[:, : len(outputs)], signals[:, len(outputs) :]
 
 
@@ -213,7 +229,23 @@ def _write(output: Path | None, page: Path | None, loops: dict[str, Any], senten
         write_page(page, loops, sentences, f"Closed loop: {folder.path.name}")
 
 
-def _print(loops: dict[str, Any], sentences: list[str], output: Path | None, page: Path | None) -> None:
+def _in_c(controller: Any, path: Path | None, folder: Any, sentences: list[str]) -> tuple[list[str], float | None]:
+    """Export the controller where that was asked for: the files, and how far it is from this one."""
+    if path is None:
+        return [], None
+    from echobound.control import export_controller
+
+    exported = export_controller(controller, path, certificate=folder.certificate)
+    written, difference = [str(file) for file in exported.files], None
+    try:
+        difference = exported.check()
+        sentences.append(exported.words(difference))
+    except InputError as error:
+        sentences.append(f"The controller in C was not checked: {error}.")
+    return written, difference
+
+
+def _print(loops: dict[str, Any], sentences: list[str], written: list[str]) -> None:
     from rich.table import Table
 
     from echobound.control.page import table_of
@@ -226,7 +258,7 @@ def _print(loops: dict[str, Any], sentences: list[str], output: Path | None, pag
         shown.add_row(name, *(one[name] for one in tables.values()))
     console().print(shown)
     print_lines(["", *sentences])
-    print_lines(f"written: {path}" for path in (output, page) if path is not None)
+    print_lines(f"written: {path}" for path in written)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """From model to controller: an observer, model predictive control, and the closed loop around a plant."""
 
 from echobound.control.closed_loop import ClosedLoop, Faults, simulate_closed_loop
+from echobound.control.export import CController, ExportedController, export_controller, require_exportable
 from echobound.control.mpc import MPC
 from echobound.control.observer import Observer, Reading
 from echobound.control.pi import PI
@@ -13,9 +14,11 @@ __all__ = [
     "MPC",
     "PI",
     "Active",
+    "CController",
     "ClosedLoop",
     "ControlStep",
     "Effort",
+    "ExportedController",
     "FMUPlant",
     "Faults",
     "FunctionPlant",
@@ -27,7 +30,9 @@ __all__ = [
     "Scenarios",
     "best_networks",
     "epsilon_of",
+    "export_controller",
     "plant_of",
+    "require_exportable",
     "simulate_closed_loop",
     "statement_of",
 ]

@@ -13,6 +13,7 @@ from echobound.arrays import Matrix, Signal, Vector
 from echobound.control.plants import Plant
 from echobound.draws import PLANT, draw_key, unit, words
 from echobound.errors import EchoboundError, InputError
+from echobound.network import Adaptation
 from echobound.plants import gaussian
 
 LOST, OUTLYING, SIZES = 16, 17, 18  # regions of a draw of stream PLANT, beside excitation and noise
@@ -81,14 +82,15 @@ class ClosedLoop:
     def scores(self) -> dict[str, Any]:
         """Errors of the true outputs, effort, violations and time."""
         error = self.y - self.reference
-        finite = np.where(np.isfinite(error), error, 0.0)
+        finite = np.where(np.isfinite(error), error, 0.0)  # where there is no reference there is no error
+        counted = np.maximum(np.isfinite(error).sum(axis=0), 1)
         moves = np.diff(self.u, axis=0, prepend=self.before[None])
         bounds = self.bounds
         outside = np.maximum(np.maximum(self.y - bounds.output_high, bounds.output_low - self.y), 0.0)
         known = self.converged[np.isfinite(self.converged)]
         return {
             "samples": len(self.y),
-            "rms": dict(zip(self.output_names, np.sqrt((finite**2).mean(axis=0)).tolist(), strict=True)),
+            "rms": dict(zip(self.output_names, np.sqrt((finite**2).sum(axis=0) / counted).tolist(), strict=True)),
             "offset": dict(zip(self.output_names, np.abs(error[-1]).tolist(), strict=True)),
             "effort": dict(zip(self.input_names, np.abs(moves).sum(axis=0).tolist(), strict=True)),
             "input_violations": int(((self.u < bounds.low) | (self.u > bounds.high)).sum()),
@@ -117,6 +119,8 @@ def simulate_closed_loop(
     faults: Faults | None = None,
     seed: int = 0,
     index: int = 0,
+    adaptation: Adaptation | None = None,
+    every: int = 100,
     on_sample: Callable[[int, int], None] | None = None,
 ) -> ClosedLoop:
     """Close the loop around a plant.
@@ -143,6 +147,10 @@ def simulate_closed_loop(
         What else goes wrong with measurements.
     seed, index
         Which draw of noise and faults.
+    adaptation
+        It watches the loop: it is given every input with what was measured, or expected where a sample is lost or
+        refused. The controller goes on with the adapted readout after each `every` samples, and at once when the plant
+        was seen to have changed. It must be an adaptation of the controller's only model.
     on_sample
         Called after each sample with its number and that of all samples.
 
@@ -164,15 +172,20 @@ def simulate_closed_loop(
     u, y = plant.start()
     if wanted.shape[1] != len(y):
         raise InputError(f"the plant has {len(y)} outputs, but the reference has {wanted.shape[1]} columns")
+    moved = len(controller.bounds.low)
+    if len(u) not in (moved, moved + given.shape[1]):
+        raise InputError(
+            f"the plant starts from {len(u)} inputs, but the controller moves {moved} and knows {given.shape[1]} more:"
+            " give a plant with the model's inputs"
+        )
     several = {} if known is None else {"disturbance": given[0]}
-    controller.start(u[: len(controller.bounds.low)], y, **several)
+    controller.start(u[:moved], y, **several)
     noises = np.stack([gaussian(count, noise, seed=seed, family=FAMILY, index=index + 1000 * o) for o in range(len(y))])
     ahead = controller.horizon
-    true, measured, applied = (
-        np.empty_like(wanted),
-        np.empty_like(wanted),
-        np.empty((count, len(controller.bounds.low))),
-    )
+    if adaptation is not None and (faults.delay or every < 1):
+        raise InputError("adaptation needs measurements without delay, and `every` at least 1")
+    expected = y
+    true, measured, applied = np.empty_like(wanted), np.empty_like(wanted), np.empty((count, moved))
     numbers = np.full((4, count), np.nan)
     failures, lost, outlying = 0, 0, 0
     notes: list[tuple[int, str]] = []
@@ -194,12 +207,13 @@ def simulate_closed_loop(
             lost, outlying = lost + int(reading.lost.any()), outlying + int(reading.outlying.any())
         notes += [(k, note) for note in getattr(step, "notes", ())]
         whole = np.concatenate([step.u, given[k]])
-        try:
-            y = np.atleast_1d(np.asarray(plant.step(whole, unknown[k]), dtype=np.float64))
-        except EchoboundError:
-            raise
-        except Exception as error:
-            raise InputError(f"the plant failed at sample {k + 1} ({type(error).__name__}: {error})") from error
+        if adaptation is not None:
+            seen_changes = len(adaptation.changes)
+            adaptation.update(controller.observer.input, np.where(step.reading.used, seen, expected))
+            if (k + 1) % every == 0 or len(adaptation.changes) > seen_changes:
+                controller.adapt(adaptation.model)
+            expected = step.outputs[0]
+        y = _next_output(plant, whole, unknown[k], k + 1, len(y))
         if on_sample is not None:
             on_sample(k + 1, count)
     return ClosedLoop(
@@ -221,6 +235,22 @@ def simulate_closed_loop(
         sampling_time=getattr(plant, "sampling_time", 1.0),
         **_channels(controller, applied.shape[1], len(y)),
     )
+
+
+def _next_output(plant: Plant, u: Vector, disturbance: Vector, sample: int, outputs: int) -> Vector:
+    """One sample of a plant, which is anybody's code: what is wrong with it is said in one sentence."""
+    try:
+        y = np.atleast_1d(np.asarray(plant.step(u, disturbance), dtype=np.float64))
+    except EchoboundError:
+        raise
+    except Exception as error:
+        raise InputError(f"the plant failed at sample {sample} ({type(error).__name__}: {error})") from error
+    if y.shape != (outputs,) or not np.isfinite(y).all():
+        listed = ", ".join(f"{value:g}" for value in y.ravel()[:5])
+        raise InputError(
+            f"the plant must return {outputs} finite outputs, but at sample {sample} came {listed or 'none'}"
+        )
+    return y
 
 
 def _channels(controller: Any, inputs: int, outputs: int) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from echobound.control.observer import GAIN, GATE, Observer
 from echobound.control.planning import Effort, Outcome, plan_inputs
 from echobound.control.prediction import Predictor, members_of
 from echobound.control.problem import Problem
+from echobound.control.quadratic import solver
 from echobound.control.steps import Active, ControlStep
 from echobound.errors import InputError
 
@@ -141,6 +143,14 @@ class MPC:
         """Names of the inputs that it does not move, whose values must be given."""
         return tuple(name for name in self.model.input_names if name not in self.manipulated)
 
+    def with_effort(self, effort: Effort) -> MPC:
+        """The same controller with another effort, not yet started."""
+        other = copy(self)
+        other.observer, other.effort, other.supports = copy(self.observer), effort, set()
+        other._planned = other._wanted = None
+        other.__dict__.pop("_u", None)
+        return other
+
     def start(self, u: ArrayLike, y: ArrayLike, disturbance: ArrayLike | None = None) -> None:
         """Start at rest at a manipulated input, an output and, if the model has any, known disturbances."""
         applied = channel_values("the first input", u, list(self.manipulated))
@@ -153,7 +163,31 @@ class MPC:
         self.observer.start(self._whole_input(applied, self._disturbance), y)
         self._u, self._planned, self._reference = applied, None, np.atleast_1d(np.asarray(y, float)).copy()
         self._wanted, self._finished = None, True
+        self._prepare()
         self.supports = set()
+
+    def adapt(self, model: Any) -> None:
+        """Go on with the same model and another readout, as `Adaptation` finds it; what the observer knows is kept."""
+        known = self.observer.predictors
+        if len(known) > 1:
+            raise InputError(f"a controller adapts if it has one model, and this one has {len(known)}")
+        [one] = members_of(model)
+        own, after = known[0], Predictor(one)
+        same = own.equations.states == after.equations.states and all(
+            np.array_equal(mine, value) for mine, value in zip(_scale(own), _scale(after), strict=True)
+        )
+        if not same:
+            raise InputError("an adapted model has the states and the scaling of the one before: give Adaptation.model")
+        self.model, self.observer.predictors = one, (after,)
+
+    def _prepare(self) -> None:
+        """Compile what is compiled on first use, and load the solver: the first step shall not take longer for it."""
+        rest = np.repeat(self._reference[None], self.horizon, axis=0)
+        problem = self._problem(rest, np.repeat(self._disturbance[None], self.horizon + 1, axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = problem.evaluate(self._planned_values(np.repeat(self._u[None], self.horizon, axis=0)), True)
+            problem.curvature(np.ones(at.outputs.shape))
+        solver()
 
     def step(
         self, reference: ArrayLike, y: ArrayLike, *, disturbance: ArrayLike | None = None, age: int = 0
@@ -348,6 +382,10 @@ def _whole(what: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{what} must be a whole number of samples, at least {least}, got {value!r}")
     return int(value)
+
+
+def _scale(one: Predictor) -> list[Any]:
+    return list(one.scaling.to_arrays().values())
 
 
 def _listed(values: Vector) -> str:

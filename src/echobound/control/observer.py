@@ -133,6 +133,11 @@ class Observer:
         self._settle()
 
     @property
+    def input(self) -> Vector:
+        """The input, all channels of the model, that was applied last."""
+        return self._current.u
+
+    @property
     def states(self) -> tuple[Vector, ...]:
         """The state of each model at this sample."""
         return self._current.states

@@ -27,14 +27,19 @@ class Effort:
     iterations
         Quadratic programs from each start.
     seconds
-        Wall-clock time for all of them; none if not given. With it, results depend on how fast the machine is.
+        Wall-clock time for all of them; none if not given. It is looked at after each program: a step takes longer by
+        the program that is under way, and by one more that says how good the plan is. With it, results depend on how
+        fast the machine is.
     tolerance
         Residual of the conditions of Karush, Kuhn and Tucker at which an iteration ends.
+    newton
+        Whether second derivatives are taken where Gauss-Newton is slow; a controller in C does without.
     """
 
     iterations: int = 10
     seconds: float | None = None
     tolerance: float = 1e-7
+    newton: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ def _improve(problem: Problem, start: Vector, effort: Effort, began: float) -> O
         if effort.seconds is not None and done and time.perf_counter() - began > effort.seconds:
             break
         # Gauss-Newton is cheap and soon done where it is nearly linear; where it is slow, Newton's method is not.
-        slow = done >= PLAIN and before > 0 and last > SLOW * before
+        slow = effort.newton and done >= PLAIN and before > 0 and last > SLOW * before
         second = problem.second(at, found) if slow and found is not None else None
         program, used = problem.condensed(at, second)
         if not all(np.isfinite(part).all() for part in (program.H, program.g, program.A)):

@@ -103,7 +103,9 @@ def epsilon_of(count: int, support: int, beta: float) -> float:
     ([0.804, 0.312, 0.049], 1.0)
     """
     if not (0 <= support <= count and count >= 1 and 0 < beta < 1):
-        raise InputError(f"a support between 0 and {count} and a beta between 0 and 1 were expected")
+        raise InputError(
+            f"a support between 0 and {count} and a beta between 0 and 1 were expected, got {support} and {beta:g}"
+        )
     if support == count:
         return 1.0
     choices = math.lgamma(count + 1) - math.lgamma(support + 1) - math.lgamma(count - support + 1)
