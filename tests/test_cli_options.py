@@ -130,9 +130,11 @@ def test_every_command_that_reads_files_reads_them_alike(command):
 
 
 def test_the_commands_of_the_table_are_those_of_the_overview():
-    names = {command.__name__.replace("_", "-") for command in COMMANDS}
-    assert names == set(typer.main.get_command(app).commands)
-    assert demo in COMMANDS
+    found = typer.main.get_command(app).commands
+    assert list(COMMANDS) == list(found)
+    assert found["demo"].callback.__wrapped__.__wrapped__ is demo
+    for name, (_, example) in COMMANDS.items():
+        assert found[name].epilog == f"Example: echobound {name} {example}".rstrip()
 
 
 def test_the_help_is_grouped():

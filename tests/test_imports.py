@@ -158,7 +158,10 @@ def test_the_order_covers_all_rooms():
 
 
 def test_import_is_light():
-    code = "import sys, echobound, echobound.cli.main; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    code = (
+        "import sys, echobound; from echobound.cli.main import app; "
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not set(loaded) & (FIRST_USE - {"rich"})
     assert not {"sklearn", "tornado"} & set(loaded)

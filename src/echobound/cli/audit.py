@@ -9,7 +9,7 @@ import typer
 
 import echobound
 from echobound.audit import Audit
-from echobound.cli.options import ComputingOptions
+from echobound.cli.computing import ComputingOptions
 from echobound.cli.reading import ColumnsOfRun, Reading
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, print_json, print_lines, progress, words

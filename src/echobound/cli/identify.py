@@ -10,8 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 import echobound
+from echobound.cli.computing import ComputingOptions
 from echobound.cli.inspect import look_at, print_inspection
-from echobound.cli.options import ComputingOptions, Options
+from echobound.cli.options import Options
 from echobound.cli.reading import Columns, Reading, TestFiles, ValidationFiles
 from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words

@@ -11,40 +11,42 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from echobound.cli.adapt import adapt
-from echobound.cli.audit import audit
-from echobound.cli.bounds import plan
-from echobound.cli.compare import compare
-from echobound.cli.control import control
-from echobound.cli.export import export
-from echobound.cli.generalise import generalise
-from echobound.cli.identify import demo, identify
-from echobound.cli.inspect import inspect
 from echobound.cli.options import with_options
-from echobound.cli.paper import reproduce, simulate_plant
-from echobound.cli.renew import renew
-from echobound.cli.runs import figures, report, show, verify
-from echobound.cli.simulate import predict, simulate
-from echobound.cli.studio import studio
 from echobound.cli.terminal import say, stop
-from echobound.cli.watch import watch
 from echobound.errors import EchoboundError
 
-app = typer.Typer(
-    name="echobound",
-    help="Identify nonlinear dynamical systems with echo state networks, and certify the result.",
-    epilog="Start with: echobound demo",
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
+# In the order of the overview: the module of each command in this room, and an example.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": ("bounds", "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200"),
+    "simulate-plant": ("paper", "--samples 8000 --output ph.csv"),
+    "demo": ("identify", ""),
+    "inspect": ("inspect", "plant.csv"),
+    "studio": ("studio", "measurements"),
+    "identify": ("identify", "plant.csv --inputs valve,load --outputs level --sampling-time 10"),
+    "simulate": ("simulate", "runs/demo-1 inputs.csv --output simulated.csv"),
+    "predict": ("simulate", "runs/demo-1 new.csv --horizon 10"),
+    "compare": ("compare", "runs/first runs/second new.csv"),
+    "control": ("control", "runs/demo-1 --reference set-points.csv --plant ph --page loop.html"),
+    "verify": ("runs", "runs/demo-1 --fresh 500"),
+    "show": ("runs", "runs/demo-1"),
+    "generalise": ("generalise", "runs/plant day1.csv day2.csv --criterion 'fit>80'"),
+    "renew": ("renew", "runs/plant new.csv --open-loop --updates 12"),
+    "adapt": ("adapt", "runs/plant new.csv --test later.csv --output adapted.npz"),
+    "export": ("export", "runs/plant --to c --output plant --check"),
+    "audit": ("audit", "runs/plant --data plant.csv"),
+    "watch": ("watch", "runs/demo-1"),
+    "report": ("runs", "runs/demo-1 --open"),
+    "figures": ("runs", "runs/demo-1 --format pdf"),
+    "reproduce": ("paper", "--orders 10,50,200"),
+}
+RESUMED = {"identify", "demo", "renew", "verify", "reproduce"}  # commands whose work is kept when they are stopped
 
 
 def _version(wanted: bool) -> None:
@@ -55,7 +57,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     version: Annotated[
@@ -66,34 +67,31 @@ def _options(
         say(context.get_help())
 
 
-# In the order of the overview, each with an example.
-COMMANDS: dict[Callable[..., None], str] = {
-    plan: "--epsilon 0.05 --beta 1e-7, or: echobound plan --stop patience:200",
-    simulate_plant: "--samples 8000 --output ph.csv",
-    demo: "",
-    inspect: "plant.csv",
-    studio: "measurements",
-    identify: "plant.csv --inputs valve,load --outputs level --sampling-time 10",
-    simulate: "runs/demo-1 inputs.csv --output simulated.csv",
-    predict: "runs/demo-1 new.csv --horizon 10",
-    compare: "runs/first runs/second new.csv",
-    control: "runs/demo-1 --reference set-points.csv --plant ph --page loop.html",
-    verify: "runs/demo-1 --fresh 500",
-    show: "runs/demo-1",
-    generalise: "runs/plant day1.csv day2.csv --criterion 'fit>80'",
-    renew: "runs/plant new.csv --open-loop --updates 12",
-    adapt: "runs/plant new.csv --test later.csv --output adapted.npz",
-    export: "runs/plant --to c --output plant --check",
-    audit: "runs/plant --data plant.csv",
-    watch: "runs/demo-1",
-    report: "runs/demo-1 --open",
-    figures: "runs/demo-1 --format pdf",
-    reproduce: "--orders 10,50,200",
-}
-RESUMED = {"identify", "demo", "renew", "verify", "reproduce"}  # commands whose work is kept when they are stopped
-for command, arguments in COMMANDS.items():
-    name = command.__name__.replace("_", "-")
-    app.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
+def commands(names: Iterable[str]) -> typer.Typer:
+    """The command line with some of the commands; what a command needs is imported here."""
+    made = typer.Typer(
+        name="echobound",
+        help="Identify nonlinear dynamical systems with echo state networks, and certify the result.",
+        epilog="Start with: echobound demo",
+        invoke_without_command=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        rich_markup_mode="markdown",
+    )
+    made.callback()(_options)
+    for name in names:
+        module, arguments = COMMANDS[name]
+        command = getattr(import_module(f"echobound.cli.{module}"), name.replace("-", "_"))
+        made.command(name, epilog=f"Example: echobound {name} {arguments}".rstrip())(with_options(command))
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    """`app`: the command line with all commands, made when it is asked for."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = made = commands(COMMANDS)
+    return made
 
 
 def main() -> None:
@@ -104,7 +102,9 @@ def main() -> None:
     warnings.showwarning = lambda message, *_: say(f"warning: {message}", error=True)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        code = app(standalone_mode=False)
+        # What another command needs is not imported: a command answers sooner.
+        asked = [name for name in sys.argv[1:2] if name in COMMANDS]
+        code = commands(asked or COMMANDS)(standalone_mode=False)
         sys.stdout.flush()  # here, where a full disk can be told
     except EchoboundError as error:
         stop(str(error), 2)

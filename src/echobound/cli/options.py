@@ -15,7 +15,6 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from echobound.campaign.computing import Computing
 from echobound.cli.terminal import numbers, words
 
 PLAIN = (bool, int, float, str)  # what a command line can say; other types of a field are for Python alone
@@ -43,6 +42,7 @@ class Options:
 
     Examples
     --------
+    >>> from echobound.cli.computing import ComputingOptions
     >>> def verify(computing: ComputingOptions, fresh: int = 500) -> None:
     ...     print(computing.workers, computing.kernel, fresh)
     >>> command = with_options(verify)
@@ -58,9 +58,6 @@ class Options:
     required: tuple[str, ...] = ()
     help: Mapping[str, str] = field(default_factory=dict)
     panels: Mapping[str, str] = field(default_factory=dict)
-
-
-ComputingOptions = Annotated[Computing, Options("Computing")]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from echobound.cli.computing import ComputingOptions
 from echobound.cli.identify import new_folder
-from echobound.cli.options import ComputingOptions
 from echobound.cli.terminal import AsJson, Quiet, console, numbers, print_json, print_lines, progress, words
 from echobound.errors import InputError
 from echobound.files import write_whole

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import echobound
+from echobound.cli.computing import ComputingOptions
 from echobound.cli.identify import PANEL, RunDir, finish
-from echobound.cli.options import ComputingOptions, Options
+from echobound.cli.options import Options
 from echobound.cli.reading import ColumnsOfRun, TestFiles, ValidationFiles
 from echobound.cli.runs import Run
 from echobound.cli.terminal import AsJson, Quiet, progress, words

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import echobound
-from echobound.cli.options import ComputingOptions
+from echobound.cli.computing import ComputingOptions
 from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, progress, words
 from echobound.errors import InputError, RunError

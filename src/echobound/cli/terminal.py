@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from echobound.campaign.interrupt import Interrupted
 from echobound.errors import printable
 from echobound.files import jsonable
-from echobound.runs.progress import Progress, status_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from echobound.runs.progress import Progress
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -76,6 +76,8 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[Progress], None] | No
 
     A campaign that was stopped by a signal ends the command with the exit code of that signal.
     """
+    from echobound.campaign.interrupt import Interrupted
+
     try:
         if quiet:
             yield None
@@ -100,6 +102,8 @@ def spinner(what: str, quiet: bool) -> Iterator[None]:
 
 def lines(what: str, every: float = 60.0, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
     """Print a line on stderr at most once a minute: short runs stay silent in a log."""
+    from echobound.runs.progress import status_line
+
     last = clock()
 
     def show(event: Progress) -> None:
@@ -116,6 +120,8 @@ def bar(what: str) -> Iterator[Callable[[Progress], None]]:
     """A progress bar on stderr."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
+
+    from echobound.runs.progress import status_line
 
     name, status = TextColumn("{task.description}"), TextColumn("{task.fields[status]}")
     columns = (name, BarColumn(bar_width=20), MofNCompleteColumn(), status)

@@ -9,9 +9,8 @@ from typing import Any
 from echobound.errors import InputError
 from echobound.export import TARGETS, get_target
 from echobound.studio.drafts import as_file, call, names_in, text_in
-from echobound.studio.workspace import Workspace
+from echobound.studio.workspace import EXPORTS, Workspace
 
-EXPORTS = "exports"  # in a run folder
 AFTERWARDS = (
     "A further run with other settings, chosen after this look, is not covered by this certificate: it has one of its"
     " own, and the studio lists it as another look at the same data."

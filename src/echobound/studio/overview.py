@@ -12,9 +12,7 @@ from typing import Any
 
 from echobound.errors import EchoboundError
 from echobound.files import read_json
-from echobound.runs.journal import Journal
 from echobound.runs.lock import holder
-from echobound.scenario.words import score_title
 from echobound.studio.jobs import Job, Jobs
 from echobound.studio.workspace import Workspace
 
@@ -77,6 +75,8 @@ class Overview:
 
     def _searches(self, name: str, plan: str) -> list[dict[str, Any]]:
         """What the journal beside a run knows of searches on its data, also of those whose folders are gone."""
+        from echobound.runs.journal import Journal
+
         path = self.space.path / name
         entries, prefix = Journal(path.parent).entries(), name.rpartition("/")[0]
         data = next((entry["data"] for entry in entries if entry["plan"] == plan), None)
@@ -110,6 +110,8 @@ def stamp(path: Path) -> tuple[int, int] | None:
 
 def stated_facts(path: Path) -> dict[str, Any]:
     """Facts of a run folder, as they stand in its files."""
+    from echobound.scenario.words import score_title
+
     facts: dict[str, Any] = {"made": 0.0, "data": "", "law": "", "networks": None, "best": None, "score": ""}
     with suppress(OSError):
         facts["made"] = (path / "plan.json").stat().st_mtime

@@ -10,35 +10,42 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.netutil import bind_sockets
+from tornado.routing import Router
 from tornado.web import Application, StaticFileHandler
 
 from echobound.errors import EchoboundError, InputError
-from echobound.studio.comparing import Comparison
-from echobound.studio.drafts import Draft
-from echobound.studio.events import EventsHandler, Feed
 from echobound.studio.handlers import Guarded
 from echobound.studio.jobs import Jobs
 from echobound.studio.overview import Overview
 from echobound.studio.security import Gate, settle_token
 from echobound.studio.showing import Shown
-from echobound.studio.tables import Tables
-from echobound.studio.views import API, PAGES_OF
+from echobound.studio.views import PAGES_OF
 from echobound.studio.workspace import Workspace, shown
 
 if TYPE_CHECKING:
+    from asyncio import Future
+
     from jinja2 import Environment
+
+    from echobound.studio.comparing import Comparison
+    from echobound.studio.drafts import Draft
+    from echobound.studio.events import Feed
+    from echobound.studio.tables import Tables
 
 HERE = Path(__file__).parent
 BODY = 1 << 20  # bytes of a request that is no upload
 UPLOAD = 1 << 30  # bytes of a file
 THREADS = 4
+ANSWERS = "echobound.studio.answers"
 QUEUE = 0.5  # seconds between looks at the queue
 
 
@@ -49,12 +56,32 @@ class Studio:
         self.space, self.gate, self.upload_limit = space, gate, upload_limit
         self.jobs = Jobs(space)
         self.overview = Overview(space, self.jobs)
-        self.tables, self.comparison, self.shown = Tables(space), Comparison(space), Shown(space)
+        self.shown = Shown(space)
         self.feeds: dict[str, Feed] = {}
         self.threads = ThreadPoolExecutor(THREADS, "studio")
         self.watchers = ThreadPoolExecutor(2, "ledger")  # of their own: a long computation must not delay the dots
         self.waiting = 0
         self.trials = asyncio.Lock()
+        self._warm: Future[Any] | None = None
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The data files."""
+        from echobound.studio.tables import Tables
+
+        return Tables(self.space)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Models over records."""
+        from echobound.studio.comparing import Comparison
+
+        return Comparison(self.space)
+
+    def warm(self) -> None:
+        """Import what the next views need, once, while the first one is looked at."""
+        if self._warm is None:
+            self._warm = asyncio.get_running_loop().run_in_executor(self.watchers, import_module, ANSWERS)
 
     def render(self, template: str, **values: Any) -> str:
         """A page."""
@@ -85,13 +112,30 @@ class Studio:
         routes: list[Any] = [
             (r"/static/([a-z]+\.(?:js|css|svg))", Static, {"path": str(HERE / "static")}),
             (r"/bokeh/(bokeh(?:-api)?\.min\.js)", Static, {"path": str(bokeh_scripts())}),
-            (r"/events", EventsHandler),
             *PAGES_OF,
-            *API,
         ]
+        return self._serving([*routes, (r"/(?:api/.*|events)", Later(self))])
+
+    def _serving(self, routes: list[Any]) -> Application:
         return Application(
             routes, default_handler_class=Missing, studio=self, log_function=lambda _: None, compress_response=False
         )
+
+    @cached_property
+    def answers(self) -> Application:
+        """The addresses that need the rooms of identification."""
+        return self._serving(import_module(ANSWERS).ANSWERS)
+
+
+class Later(Router):
+    """Addresses that are imported when one of them is asked for: the first view waits for none of them."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    def find_handler(self, request: HTTPServerRequest, **_: Any) -> HTTPMessageDelegate:
+        """Who answers."""
+        return self.studio.answers.find_handler(request)
 
 
 class Static(Guarded, StaticFileHandler):
@@ -180,18 +224,27 @@ def serve(
     # stopped in good order.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    async def run() -> None:
+    async def run() -> bool:
         studio, server = open_studio(folder, host, port, token, upload_limit)
         if opened is not None:
             opened(studio.gate)
-        working = asyncio.get_running_loop().create_task(studio.work())
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        with suppress(NotImplementedError):  # where there are no such signals
+            loop.add_signal_handler(signal.SIGTERM, told.set)
+        working = loop.create_task(studio.work())
         try:
-            await asyncio.Event().wait()
+            return await told.wait()
         finally:
             working.cancel()
             server.stop()
             studio.threads.shutdown(wait=False, cancel_futures=True)
             studio.watchers.shutdown(wait=False, cancel_futures=True)
 
+    # An exception from a signal handler would end up in whichever callback runs: the loop is told, and then whoever
+    # called is, in the way of SIGTERM.
+    terminated, told_before = False, signal.getsignal(signal.SIGTERM)
     with suppress(KeyboardInterrupt):
-        asyncio.run(run())
+        terminated = asyncio.run(run())
+    if terminated:
+        signal.signal(signal.SIGTERM, told_before)
+        signal.raise_signal(signal.SIGTERM)

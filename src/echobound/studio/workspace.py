@@ -19,6 +19,7 @@ from echobound.errors import InputError
 KINDS = (".csv", ".txt", ".tsv", ".dat", ".parquet", ".mat", ".npz", ".npy", ".xlsx", ".xlsm")
 DEPTH = 3  # folders below the chosen one that are looked through for runs
 MOST = 5000  # entries that are looked at; a folder of more is not a workspace
+EXPORTS = "exports"  # what was exported of a run, in its folder
 LONGEST = 120  # bytes of a new name
 
 
