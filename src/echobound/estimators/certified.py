@@ -29,6 +29,7 @@ from echobound.plan import Plan
 from echobound.report import write_page
 from echobound.runs import RunFolder, rows_digest
 from echobound.runs.derivation import certificate_of
+from echobound.runs.journal import Journal, with_search
 from echobound.runs.provenance import provenance
 from echobound.scores import Score
 
@@ -135,6 +136,11 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         plan = asked.settle(HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data))
 
         with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
+            # Entered before the first draw: whoever searches the same data again is told so.
+            search = None
+            if folder.stored:
+                search = Journal(folder.path.absolute().parent).enter(plan.data, plan, folder.path.name)
+
             # Draw, fit and score.
             candidates.require_reproducible(folder.ledger)
             with _computing(self.n_jobs).open_engine() as engine:
@@ -145,6 +151,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             ran, seconds = folder.ledger.origins(), float(table["seconds"].sum())
             origin = provenance(kernel=candidates.code, ran=ran, seconds=seconds)
             certificate = certificate_of(plan, table, digests=digests, provenance=origin)
+            certificate = with_search(certificate, plan, search, plan.data)
             winner = certificate.winner
             made = candidates.make(winner or 0)  # if none could be fitted, this raises the reason
             if winner is not None:
