@@ -126,7 +126,11 @@ def test_searches_over_any_estimator_are_counted(tmp_path):
     found = []
     for seed in range(2):
         search = CertifiedSearch(
-            MLPRegressor(hidden_layer_sizes=(2,), max_iter=3), networks=4, beta=0.5, random_state=seed, run=str(tmp_path / str(seed))
+            MLPRegressor(hidden_layer_sizes=(2,), max_iter=3),
+            networks=4,
+            beta=0.5,
+            random_state=seed,
+            run=str(tmp_path / str(seed)),
         )
         import warnings
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from echobound.arrays import Array, Signal
 from echobound.data.record import Record
@@ -38,6 +39,8 @@ MOST = 0.8  # of the samples that must agree to that
 OTHER_UNITS = 0.5  # of the shorter record that must be common where scales may differ
 LONGEST = 100_000  # samples of two records together, up to which other rates and units are looked at
 MOST_CHANNELS = 4  # records of more are not looked at with their channels in another order
+
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _channels(record: Record) -> Signal:
 
 def _rates() -> Iterator[tuple[int, int]]:
     """Pairs of numbers to thin two records out by, the smallest first."""
-    numbers = product(range(1, RATES + 1), repeat=2)
+    numbers = product(range(1, RATES + 1), range(1, RATES + 1))
     return iter(sorted((pair for pair in numbers if pair != (1, 1) and math.gcd(*pair) == 1), key=sum))
 
 
@@ -156,7 +159,7 @@ def _shared(a: Array, b: Array) -> int:
     return 0
 
 
-def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Array, int]:
+def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Places, int]:
     """Sums of products of each channel, by shifts that leave so many samples; the shifts; the length of a period."""
     size = 1 << (len(a) + len(b) - 1).bit_length()
     products = np.fft.irfft(np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0)), size, axis=0)
@@ -164,7 +167,7 @@ def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Array, int]:
     return products, shifts, size
 
 
-def _moments(signal: Array, start: Array, count: Array) -> tuple[Array, Array, Array]:
+def _moments(signal: Array, start: Places, count: Places) -> tuple[Array, Array, Array]:
     """Sum of squares, variance and mean of each channel over stretches of a signal."""
     sums, energy = (np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)]) for x in (signal, signal**2))
     mean = (sums[start + count] - sums[start]) / count[:, None]

@@ -51,7 +51,20 @@ def _of_best(name: str, doc: str) -> Any:
 OWN = {"scoring": None, "validation": 0.25, "random_state": 0, "n_jobs": None, "run": None}
 # A draw of any estimator has no law by name, no trainer of ours, no blocks, no free run and no committee.
 SETTINGS = plan_defaults(
-    *("law", "order", "trainer", "quick", "scores", "joint", "blocks", "washout", "horizon", "committee", "seed"),
+    *(
+        "law",
+        "order",
+        "trainer",
+        "quick",
+        "scores",
+        "joint",
+        "blocks",
+        "washout",
+        "horizon",
+        "committee",
+        "seed",
+        "seed_of_data",
+    ),
     *("criterion", "renewal", "numbering"),
 )
 
