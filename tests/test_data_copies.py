@@ -46,9 +46,84 @@ def test_digits_rounded_anew():
 def test_every_other_sample_of_the_same_record(factor):
     thin = Record(u=TRAINING.u[1::factor], y=TRAINING.y[1::factor])
     found = common(thin, TRAINING)
-    assert found.factor == factor
+    assert found.rates == (1, factor)
     assert found.samples >= 800 // factor - 1
-    assert "at every" in found.words
+    assert (
+        f"taking every {'2nd' if factor == 2 else '3rd' if factor == 3 else '5th'} sample of the second" in found.words
+    )
+
+
+def resampled(record, samples):
+    at = np.linspace(0, len(record) - 1, samples)
+    u, y = (
+        np.column_stack([np.interp(at, np.arange(len(record)), x) for x in side.T]) for side in (record.u, record.y)
+    )
+    return replace(record, u=u, y=y)
+
+
+@pytest.mark.parametrize("samples", [113, 533, 571, 793, 1142, 1600])
+def test_resampling_by_any_factor(samples):
+    """0.7, 1.01, 7, ...: only every second to fifth sample of the same record was found."""
+    other = resampled(TRAINING, samples)
+    assert common(TRAINING, other) is not None
+    with pytest.raises(DataError, match="samples in common"):
+        require_independent_records([other, VALIDATION, TRAINING])
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.5, 4 / 3, 0.75])
+def test_a_window_at_another_rate(factor):
+    at = np.arange(100, 700, factor)
+    u, y = (np.interp(at, np.arange(800), x[:, 0]) for x in (TRAINING.u, TRAINING.y))
+    assert common(Record(u=u, y=y), TRAINING) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: replace(r, y=-r.y),
+        lambda r: replace(r, y=1000 * r.y, u=r.u / 3.6 + 273.15),
+        lambda r: replace(r.part(100, 700), y=-5 * r.y[100:700]),
+        lambda r: Record(u=r.y, y=r.u),
+        lambda r: Record(u=-2 * r.y, y=r.u),
+    ],
+    ids=["sign", "units", "a window in other units", "channels swapped", "swapped in other units"],
+)
+def test_other_units_and_orders_of_channels(change):
+    assert "scale, sign and order" in common(change(TRAINING), TRAINING).words
+    assert common(change(VALIDATION), TRAINING) is None
+
+
+def test_a_stretch_in_long_records_and_records_one_after_the_other():
+    rng = np.random.default_rng(0)
+    one, two = (Record(u=rng.normal(size=2000), y=rng.normal(size=2000)) for _ in range(2))
+    joined = Record(u=np.concatenate([two.u[:1930], one.u[300:370]]), y=np.concatenate([two.y[:1930], one.y[300:370]]))
+    assert common(joined, one).samples == 70
+    assert common(joined, two).samples == 1930
+    inside = one.part(1000, 1040)
+    assert common(inside, one).samples == 40
+
+
+PLANTS = {
+    "steps": lambda rng: np.where(np.arange(300) < 30, 0.0, rng.normal()),
+    "ramps": lambda rng: np.arange(300) * rng.random(),
+    "two levels": lambda rng: np.repeat(rng.choice([-1.0, 1.0], 60), 5),
+    "three levels": lambda rng: np.repeat(rng.choice([-1.0, 0.0, 1.0], 60), 5),
+    "many levels": lambda rng: np.repeat(rng.normal(size=15), 20),
+    "one frequency": lambda rng: np.sin(0.1 * np.arange(300) + 6 * rng.random()) * rng.random(),
+    "several frequencies": lambda rng: sum(np.sin(w * np.arange(300) + 6 * rng.random()) for w in rng.random(4)),
+}
+
+
+@pytest.mark.parametrize("excitation", PLANTS)
+def test_experiments_without_any_noise_are_not_accused(excitation):
+    """A linear plant from rest, simulated: with an input of few values much of it looks alike."""
+    for seed in range(4):
+        made = []
+        for number in range(2):
+            rng = np.random.default_rng([seed, number])
+            u, length = PLANTS[excitation](rng), (300, 250)[number]
+            made.append(Record(u=u, y=np.convolve(np.append(0.0, u), 0.9 ** np.arange(60))[:300]).part(0, length))
+        assert common(*made) is None, seed
 
 
 def test_less_than_a_tenth_in_common_is_not_counted():

@@ -74,6 +74,7 @@ def printed(tmp_path_factory):
         ("plan", ["--scores", "3", "--networks", "424"], 0),
         ("plan", ["--scores", "3", "--networks", "424", "--epsilon", "0.05"], 0),
         ("plan", ["--stop", "patience:20"], 0),
+        ("plan", ["--fresh", "500"], 0),
         ("plan", ["--stop", "anytime", "--networks", "645"], 0),
         ("simulate-plant", ["--samples", "400,300,250", "--output", "train.csv,val.csv,test.csv"], 0),
         ("simulate-plant", ["--samples", ",".join(20 * ["40"]), "--period", "10", "--output", short], 0),
@@ -177,6 +178,10 @@ def test_the_objects_inside_are_documented_too(printed):
     assert [entry["statement"] for entry in several] == ["own best", "joint", "separate", "joint", "separate"]
     require_as_documented(several, inside["several"])
     require_as_documented([value["stop"] for value in printed["plan"] if "stop" in value], inside["stop"])
+    searched = [value["search"] for value in (*identified, *printed["show"]) if value["search"]]
+    require_as_documented(searched, inside["search"])
+    planned = [entry for value in printed["plan"] for entry in value.get("verification", [])]
+    require_as_documented(planned, inside["planned verification"])
     require_as_documented([v["stability"] for v in identified if v["stability"]], inside["stability"])
     require_as_documented([value["worst"] for value in printed["verify"]], inside["worst"])
     shown = [value["committee"] for value in printed["show"] if "committee" in value]

@@ -180,9 +180,32 @@ def test_blocks_of_one_record(bare, copied, records):
     assert "mixing coefficient over the gaps is at most 0.001" in dict(second.words)["assumption"]
 
 
+def test_bands_for_sure(bare, copied, records):
+    run, test = copied(bare), records[2:]
+    second = generalise(run, test, sure_band=True, window=25)
+    kinds = [one.kind for one in second.statements["model"]]
+    assert kinds == ["error limit", "conformal band", "coverage band", "coverage band"]
+    *_, whole, window = second.statements["model"]
+    model = RunFolder(run).network
+    errors = [np.abs(record.y[40:] - model.simulate(record).y)[:, 0] for record in test]
+    assert whole.widths == pytest.approx((max(map(max, errors)),), rel=1e-9)
+    assert window.widths == pytest.approx((max(max(each[-25:]) for each in errors),), rel=1e-9)
+    assert window.epsilon == whole.epsilon == second.limit().epsilon
+    assert second.confident == 6, "each is one more promise"
+    assert second.together == 0.3
+    assert "stationary after their start" in dict(second.words)["assumption"]
+    assert any(sentence.startswith("A band without a confidence holds on average") for sentence in second.not_stated)
+    assert RunFolder(run).generalisation == second
+    assert audit(run, sample=0, seed=0).passed
+    with pytest.raises(InputError, match="so they are spent"):
+        generalise(run, test, sure_band=True)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
+        ({"window": 0}, "window"),
+        ({"window": 2000}, "does not fit into the shortest test episode"),
         ({"blocks": 10}, "three numbers"),
         ({"blocks": 10, "gap": 50}, "mixing coefficient"),
         ({"blocks": 10, "gap": 10, "mixing": 0.0}, "at least the washout of 40"),

@@ -10,6 +10,7 @@ from scipy import stats
 from echobound.errors import InputError
 from echobound.scenario import (
     ConformalBand,
+    CoverageBand,
     ErrorLimit,
     FailureRate,
     Optimism,
@@ -51,6 +52,36 @@ def test_conformal_rank():
     few = ConformalBand.of(errors[:8], beta=0.1)
     assert (few.rank, few.widths) == (9, (None,))
     assert "no band" in few.words
+
+
+@pytest.mark.parametrize(("episodes", "discarded"), [(59, 0), (124, 2), (50, 4), (12, 0)])
+def test_coverage_band(episodes, discarded):
+    """Its epsilon by mpmath: the largest p with P(Binomial(n, p) <= r) >= beta."""
+    import mpmath
+
+    errors = [np.full((3, 1), float(i)) for i in range(1, episodes + 1)]
+    band = CoverageBand.of(errors, beta=0.05, discarded=discarded, names=["pH"])
+    assert band.widths == (float(episodes - discarded),)
+    with mpmath.workdps(40):
+        n, p = episodes, mpmath.mpf(band.epsilon)
+        tail = mpmath.fsum(mpmath.binomial(n, i) * p**i * (1 - p) ** (n - i) for i in range(discarded + 1))
+        assert abs(mpmath.mpf("0.05") - tail) < 1e-15
+    assert f"stays within pH +- {episodes - discarded} of the simulated one throughout" in band.words
+    assert CoverageBand.from_dict(band.to_dict()) == band
+
+
+def test_coverage_band_over_a_window():
+    errors = [np.full((3, 2), float(i)) for i in range(1, 31)]
+    band = CoverageBand.of(errors, beta=0.05, scales=[1.0, 2.0], window=3, horizon=4)
+    assert band.widths == (30.0, 60.0)
+    assert "in 3 consecutive samples that are chosen without a look at it," in band.words
+    assert "y1 +- 30, y2 +- 60 of the one predicted 4 samples ahead in all of them" in band.words
+    assert "stationary after their start" in band.words
+    assert "no band for sure" in CoverageBand.of([*errors, errors[0] * np.nan], beta=0.05).words
+    assert CoverageBand.of([*errors, errors[0] * np.nan], beta=0.05, discarded=1).widths == (30.0, 30.0)
+    for bad in ({"discarded": 30}, {"window": 0}, {"names": ["a"]}, {"scales": [1.0]}):
+        with pytest.raises(InputError):
+            CoverageBand.of(errors, beta=0.05, **bad)
 
 
 def test_conformal_band_over_several_outputs():

@@ -14,6 +14,7 @@ from echobound.scenario import (
     Between,
     BothEnds,
     ConformalBand,
+    CoverageBand,
     DistributionBand,
     ErrorLimit,
     ExpectedGain,
@@ -65,6 +66,8 @@ MAKERS = [
     lambda: FailureRate.of(EPISODES > 0.9, beta=0.05),
     lambda: ErrorLimit.of(EPISODES, beta=0.05, discarded=2, mixing=1e-3),
     lambda: ConformalBand.of(ERRORS, beta=0.1, names=("a", "b"), scales=[1.0, 2.0]),
+    lambda: CoverageBand.of(ERRORS, beta=0.1, names=("a", "b"), scales=[1.0, 2.0]),
+    lambda: CoverageBand.of(ERRORS, beta=0.1, window=2, discarded=1),
     lambda: Optimism.of(90.0, 88.0, **FIT),
     lambda: Renewal.of(SCORES, networks=120, beta=0.05, updates=3, depends_on_model=False, **FIT),
 ]

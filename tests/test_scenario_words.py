@@ -8,6 +8,7 @@ from echobound.scenario import (
     Anytime,
     BothEnds,
     ConformalBand,
+    CoverageBand,
     DistributionBand,
     ErrorLimit,
     ExpectedGain,
@@ -80,6 +81,7 @@ EPISODES = {
     ErrorLimit: lambda: ErrorLimit.of(range(1, 21), beta=0.05, error="RMSE"),
     FailureRate: lambda: FailureRate.of([False] * 20, beta=0.05, criterion="fit>80"),
     ConformalBand: lambda: ConformalBand.of([[[0.1]]] * 20, beta=0.1, names=["pH"]),
+    CoverageBand: lambda: CoverageBand.of([[[0.1]]] * 20, beta=0.1, names=["pH"]),
 }
 
 

@@ -24,6 +24,7 @@ from echobound.scenario import (
     Between,
     BothEnds,
     ConformalBand,
+    CoverageBand,
     DistributionBand,
     ErrorLimit,
     FailureRate,
@@ -37,12 +38,14 @@ from echobound.scenario import (
     Removal,
     Renewal,
     Stopped,
+    certify,
     epsilon_exact,
     verify_counts,
     verify_divergence,
 )
 from echobound.scenario.statements.expected_gain import ExpectedGain
 from echobound.scenario.statements.gain import beaten_probability
+from echobound.scenario.words import outward, upward
 
 LEVEL = 1e-3
 BATCH = 20_000
@@ -423,6 +426,78 @@ def conformal(campaigns, rng):
     return missed(errors[:, _FEW], width)
 
 
+@rule("episodes: coverage band from 59, for this very band", BETA, exact=True)
+def coverage_band(campaigns, rng):
+    errors = rng.exponential(size=(campaigns, 59))
+    bands = [CoverageBand.of([[[e]] for e in row], beta=BETA) for row in errors[:CONFIRMED]]
+    width = errors.max(axis=1)
+    np.testing.assert_array_equal([band.widths[0] for band in bands], width[:CONFIRMED])
+    return missed(np.exp(-width), bands[0].epsilon)
+
+
+def window_band(campaigns, rng, window, quoted):
+    """Runs of 40 samples; the band is from the last `window` of each, and is quoted for `quoted` of a new run."""
+    errors = rng.exponential(size=(campaigns, 30, 40))
+    peaks = np.sort(errors[:, :, -window:].max(axis=2), axis=1)
+    bands = [CoverageBand.of([[[e]] for e in row], beta=BETA, discarded=1, window=window) for row in peaks[:CONFIRMED]]
+    np.testing.assert_array_equal([band.widths[0] for band in bands], peaks[:CONFIRMED, -2])
+    return missed(-np.expm1(quoted * np.log1p(-np.exp(-peaks[:, -2]))), bands[0].epsilon)
+
+
+@rule("episodes: coverage band over any window of 10 samples, from 30 runs of 40", BETA, exact=True)
+def any_window(campaigns, rng):
+    return sum(window_band(min(2000, campaigns - done), rng, 10, 10) for done in range(0, campaigns, 2000))
+
+
+# ---------------------------------------------------------------- words, and ties everywhere
+
+
+@rule("words: threshold and epsilon as a sentence prints them", BETA, exact=False)
+def as_printed(campaigns, rng):
+    """Scores of many digits, read off the sentence: rounding is to the side on which it stays true."""
+    best = rng.random((campaigns, _N)).max(axis=1)
+    epsilon = epsilon_exact(_N, BETA)
+    how = {"score": "fit", "direction": "max", "epsilon": epsilon, "beta": BETA, "law": {}, "seed": 0, "digests": {}}
+    said = certify([0.0] * (_N - 1) + [best[0]], **how).statement
+    assert said.endswith(f"with probability at most {upward(epsilon)}.")
+    assert f"above {outward(best[0], 'max')} " in said
+    printed = np.array([float(outward(one, "max")) for one in best])
+    return missed(1 - printed, float(upward(epsilon)))
+
+
+def tied(u: np.ndarray) -> np.ndarray:
+    """Scores of 20 levels: minus these, and the probability to be strictly better."""
+    return np.floor(20 * u) / 20
+
+
+@rule("ties: any of the 10 best of 100, chosen after a look", BETA, exact=False)
+def rank_ties(campaigns, rng):
+    u = np.sort(tied(uniform(campaigns, 100, rng)), axis=1)
+    band = RankBand.of(-u[0], beta=BETA, ranks=10)
+    return int((u[:, :10] > band.epsilons).any(axis=1).sum())
+
+
+@rule("ties: best and worst of 100 together", BETA, exact=False)
+def ends_ties(campaigns, rng):
+    u = tied(uniform(campaigns, 100, rng))
+    epsilon = BothEnds.of(-u[0], beta=BETA).epsilon
+    return int(((u.min(axis=1) > epsilon) | (1 - u.max(axis=1) - 1 / 20 > epsilon)).sum())
+
+
+@rule("ties: 90 % quantile from 100", BETA, exact=False)
+def quantile_ties(campaigns, rng):
+    u = np.sort(tied(uniform(campaigns, 100, rng)), axis=1)  # a score, ascending; its 90 % quantile is 0.85
+    lower, upper = QuantileInterval.of(u[0], level=0.9, beta=BETA).ranks
+    padded = np.concatenate([np.full((campaigns, 1), -np.inf), u, np.full((campaigns, 1), np.inf)], axis=1)
+    return int(((padded[:, lower] > 0.85) | (padded[:, upper] < 0.85)).sum())
+
+
+@rule("ties: global best of 5 families", BETA, exact=False)
+def family_ties(campaigns, rng):
+    least = tied(rng.random((campaigns, 5, _EACH)).min(axis=2))
+    return missed(least.min(axis=1), Families.of({str(k): range(_EACH) for k in range(5)}, beta=BETA).epsilon)
+
+
 # ---------------------------------------------------------------- verification, looked at again and again
 
 _N, _LOOK, _TIMES = 59, 100, 20
@@ -558,6 +633,29 @@ def searched_again_naive(campaigns, rng):
     for size in (50, 60, 80, 120, 200, 400):
         wrong |= rng.beta(1, size, size=campaigns) > epsilon_exact(size, BETA)
     return int(wrong.sum())
+
+
+@mutant("a second search with the seed of the first, its number of networks settled after a look, at its share of beta")
+def searched_with_the_same_seed(campaigns, rng):
+    most, wrong = 500, 0
+    n = np.arange(50, most + 1)
+    first, second = epsilon_exact(most, BETA * share_of(1)), -np.expm1(math.log(BETA * share_of(2)) / n)
+    for done in range(0, campaigns, 2000):
+        best = np.minimum.accumulate(rng.random((min(2000, campaigns - done), most)), axis=1)
+        wrong += int(((best[:, 49:] > second).any(axis=1) | (best[:, -1] > first)).sum())
+    return wrong
+
+
+@mutant("a conformal band, quoted with confidence 1 - beta for this very band")
+def conformal_for_sure(campaigns, rng):
+    errors = rng.exponential(size=(campaigns, _FEW))
+    width = np.sort(errors, axis=1)[:, ConformalBand.of([[[e]] for e in errors[0]], beta=0.1).rank - 1]
+    return missed(np.exp(-width), 0.1)
+
+
+@mutant("a band over windows of 10 samples, quoted for 20")
+def window_of_twice_as_many(campaigns, rng):
+    return sum(window_band(min(2000, campaigns - done), rng, 10, 20) for done in range(0, campaigns, 2000))
 
 
 @mutant("59 windows of one record, shifted by one sample, as episodes")

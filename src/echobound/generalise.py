@@ -29,6 +29,8 @@ def generalise(
     blocks: int | None = None,
     gap: int | None = None,
     mixing: float | None = None,
+    sure_band: bool = False,
+    window: int | None = None,
 ) -> Generalisation:
     """Say what the models of a run are worth on new data, and record it in the run folder.
 
@@ -51,6 +53,10 @@ def generalise(
     blocks, gap, mixing
         For one long record: the number of blocks to cut it into, the samples to leave out between two of them, and the
         mixing coefficient over this gap, which is an assumption about the plant: the statements say so.
+    sure_band
+        Also state a band with a confidence for this very one, not only on average over test data like these.
+    window
+        Also state such a band over so many consecutive samples, which holds in longer runs too, if they are stationary.
 
     Examples
     --------
@@ -63,7 +69,8 @@ def generalise(
     >>> [statement.kind for statement in second.statements["model"]]
     ['error limit', 'failure rate', 'conformal band']
     """
-    asked = settle_questions(criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing)
+    how = {"blocks": blocks, "gap": gap, "mixing": mixing, "sure_band": sure_band, "window": window}
+    asked = settle_questions(criterion, beta=beta, discarded=discarded, **how)
     folder = RunFolder(run)
     models = models_of(folder)
     release = lock(folder.path)  # nobody else may open the test data meanwhile

@@ -41,7 +41,7 @@ from echobound.runs.derivation import certificate_of
 from echobound.runs.diagnosing import Diagnostics
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import Held, held_of
-from echobound.runs.journal import Journal, data_key, look_of
+from echobound.runs.journal import Journal, data_key, with_search
 from echobound.runs.keeping import kept_of
 from echobound.runs.opening import open_test_data, record_once
 from echobound.runs.provenance import provenance
@@ -254,9 +254,9 @@ def identify(
     # The engine first: one that cannot be had leaves no folder behind.
     with computing.open_engine() as engine, RunFolder.start(run, settled, experiments) as folder:
         # Entered before the first draw: whoever searches the same data again is told so.
-        search = None
+        search, data = None, data_key(experiments)
         if folder.stored:
-            search = Journal(folder.path.absolute().parent).enter(data_key(experiments), settled, folder.path.name)
+            search = Journal(folder.path.absolute().parent).enter(data, settled, folder.path.name)
 
         # Draw, train and score every network.
         table = run_search(settled, candidates, folder.ledger, engine, on_progress)
@@ -273,9 +273,7 @@ def identify(
         said = {"data": read} if read else {}  # what was interpolated or resampled when the data were read
         origin = provenance(kernel=candidates[0].code, ran=ran, seconds=float(table["seconds"].sum()), **said)
         certificate = certificate_of(settled, table, digests=digests, provenance=origin)
-        if search is not None and search > 1:
-            known = {**certificate.provenance, "search": look_of(certificate, settled, search).to_dict()}
-            certificate = replace(certificate, provenance=known)
+        certificate = with_search(certificate, settled, search, data)
         folder.finish(certificate, picked, several, delivery)
 
         # The models on validation data and, opened here, on test data.

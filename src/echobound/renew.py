@@ -76,6 +76,7 @@ def renew(
     first, second = as_records(training, "training"), None if validation is None else as_records(validation)
     plan = replace(
         old.asked(),
+        seed_of_data=False,  # the seed is that of the networks, which came before these data
         stop=None,  # patience has found the number of networks, which is settled from now on
         networks=certificate.networks // len(old.families),
         blocks=old.blocks if blocks is None and second is None else blocks,

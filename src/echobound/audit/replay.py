@@ -171,9 +171,10 @@ def _numbers(content: dict[str, Any]) -> Numbers:
         for model, seen in content["seen"].items():
             for name in ("rmse", "scores"):
                 found |= {(model, name, i): value for i, value in enumerate(seen[name] or (), start=1)}
-            for i, peak in enumerate(seen["peaks"], start=1):
-                values = [None] * len(outputs) if peak is None else peak
-                found |= {(model, "peaks", i, name): value for name, value in zip(outputs, values, strict=True)}
+            for part in ("peaks", "windows"):
+                for i, peak in enumerate(seen.get(part) or (), start=1):
+                    values = [None] * len(outputs) if peak is None else peak
+                    found |= {(model, part, i, name): value for name, value in zip(outputs, values, strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError):
         return {}
     return found

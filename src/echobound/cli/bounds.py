@@ -9,6 +9,7 @@ import typer
 from echobound import scenario
 from echobound.cli.terminal import AsJson, console, print_json
 from echobound.errors import InputError
+from echobound.scenario.words import upward
 
 BOUNDS = ("explicit", "exact")
 RULES = "patience:200 (the last 200 brought no improvement), looks:100,200,400, between:100,10000, anytime, mixture"
@@ -28,6 +29,9 @@ def plan(
     ] = 1,
     scores: Annotated[int, typer.Option(help="Scores that something will be stated about, settled now.")] = 1,
     stop: Annotated[str | None, typer.Option(help=f"A stopping rule: {RULES}.")] = None,
+    fresh: Annotated[
+        int | None, typer.Option(help="Fresh networks to verify with: what they and the search will certify together.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan a certificate: give two of epsilon, beta and the number of networks, get the third.
@@ -49,16 +53,18 @@ def plan(
     else:
         raise InputError("epsilon, beta and networks were all given: leave one out, and it will be computed")
     given: dict[str, Any] = {"epsilon": epsilon, "beta": beta, "networks": networks, "d": d}
-    given |= {"discarded": discarded, "families": families, "scores": scores, "stop": stop}
+    given |= {"discarded": discarded, "families": families, "scores": scores, "stop": stop, "fresh": fresh}
     result = {bound: getattr(scenario, f"{asked}_{bound}")(*settled, *program) for bound in BOUNDS}
     certified = {}
     if beta is not None and asked == "networks":
         certified = {f"{bound}_epsilon": scenario.epsilon_exact(result[bound], beta, *program) for bound in BOUNDS}
     several = _several(asked, settled, given)
+    verification = [] if fresh is None else _verified(result["exact"] if networks is None else networks, fresh, given)
     promise = {} if stop is None else _promise(_rule(stop, beta, program), epsilon, networks)
     if as_json:
         numbers = {k: float(v) if k in ("epsilon", "beta") and v is not None else v for k, v in given.items()}
         more = ({"several": several} if several else {}) | ({"stop": promise} if promise else {})
+        more |= {"verification": verification} if verification else {}
         print_json({"asked": asked, **result, **certified, **more, "given": numbers})
         return
     from rich.table import Table
@@ -77,6 +83,11 @@ def plan(
     for name, value, certifies in rows:
         table.add_row(name, f"{value:.12g}" if asked != "networks" else str(value), *([certifies] if certified else []))
     out.print(table)
+    if verification:
+        out.print(f"\n{fresh} fresh networks and those of the search will certify together, however often one looks:")
+        for row in verification:
+            chance = f"{row['violations']} or more violate with probability {row['at_least']:.3g}"
+            out.print(f"epsilon = {upward(row['epsilon'])} if {row['violations']} violate ({chance})")
     if promise:
         out.print(f"\n{promise['words']}", width=min(out.width, 100) if out.is_terminal else None)
 
@@ -103,6 +114,18 @@ def _several(asked: str, settled: tuple[Any, ...], given: dict[str, Any]) -> lis
     ]
     found = wanted[:1] if families > 1 else wanted[1:]
     return [{"statement": name, asked: getattr(bound, asked)(*settled), "words": words} for name, words, bound in found]
+
+
+def _verified(networks: int, fresh: int, given: dict[str, Any]) -> list[dict[str, Any]]:
+    """What search and fresh networks will certify together, by the number of fresh ones that violate."""
+    plain = {"d": 1, "discarded": 0, "families": 1, "scores": 1, "stop": None}
+    if fresh < 1 or any(given[name] != value for name, value in plain.items()) or given["beta"] is None:
+        raise InputError(
+            "fresh networks, from 1 on, are planned for the plain best of N at a beta: give beta, and leave out"
+            f" {', '.join('--' + name for name in plain)}"
+        )
+    planned = scenario.planned_verification(networks, fresh, given["beta"])
+    return [{"violations": one.violations, "at_least": one.p_value, "epsilon": one.epsilon_combined} for one in planned]
 
 
 def _rule(text: str, beta: str | None, program: tuple[int, int]) -> scenario.StoppingRule:

@@ -31,6 +31,12 @@ def generalise(
     ] = None,
     gap: Annotated[int | None, typer.Option(help="Samples to leave out between two blocks.")] = None,
     mixing: Annotated[float | None, typer.Option(help="Mixing coefficient over the gap, an assumption.")] = None,
+    sure_band: Annotated[
+        bool, typer.Option("--sure-band", help="Also a band with a confidence for this very one, not on average.")
+    ] = False,
+    window: Annotated[
+        int | None, typer.Option(help="Also such a band over so many consecutive samples, of longer runs too.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,8 +52,9 @@ def generalise(
         records = reading.read_like(folder.experiments.training[0], data)
     with spinner("running the models over the test data", quiet):
         second = echobound.generalise(
-            run, records, criterion=criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing
-        )
+            run, records, criterion=criterion, beta=beta, discarded=discarded, blocks=blocks, gap=gap, mixing=mixing,
+            sure_band=sure_band, window=window,
+        )  # fmt: skip
     content = second.to_dict()
     if as_json:
         print_json({"run": str(run), "generalisation": content})

@@ -146,7 +146,7 @@ def _defaults(plan: Plan) -> list[str]:
 
 def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None:
     """Print what came out; exit with code 1 if all networks diverged."""
-    second = result.generalisation
+    second, search = result.generalisation, result.certificate.provenance.get("search")
     facts = {"network": None, "committee": None, **model_facts(result)}
     for name, scores in (("network", result.network_scores), ("committee", result.committee_scores)):
         if facts[name] is not None:
@@ -158,6 +158,7 @@ def finish(result: Identification, as_json: bool, chosen: Sequence[str]) -> None
         "run": str(result.run),
         "chosen": list(chosen),
         "certificate": result.certificate.to_dict(),
+        "search": None if search is None else {name: value for name, value in search.items() if name != "data"},
         "ended": ended(result.table),
         "stability": result.network.stability.to_dict() if isinstance(result.network, PlantModel) else None,
         "optimism": None if result.optimism is None else result.optimism.to_dict(),

@@ -18,6 +18,7 @@ from echobound.network import PlantModel
 from echobound.report import write_figures, write_page
 from echobound.runs import RunFolder
 from echobound.runs.holding import ended
+from echobound.runs.journal import look_at
 from echobound.runs.ranks import ranks_and_quantiles
 from echobound.runs.verification import verification_of
 from echobound.scenario.words import noun
@@ -90,7 +91,8 @@ def show(
     folder = RunFolder(run)
     certificate = folder.certificate
     content: dict[str, Any] = {**assessment_facts(folder.assessment), "run": str(run)}
-    content |= {"certificate": certificate.to_dict()}
+    look = look_at(folder)
+    content |= {"certificate": certificate.to_dict(), "search": None if look is None else look.to_dict()}
     content |= {"ended": ended(folder.search), **model_facts(folder)}
     if isinstance(folder.models.get("model"), PlantModel):
         content |= {"stability": folder.network.stability.to_dict(), "order": folder.network.order}

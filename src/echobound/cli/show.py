@@ -131,8 +131,8 @@ def _short(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is worth a line without being asked for."""
     certificate, run = content["certificate"], Path(content["run"])
     yield "certificate", certificate["statement"]
-    if search := certificate.get("provenance", {}).get("search"):
-        yield "searches", search["words"]
+    if words := (content.get("search") or {}).get("words"):
+        yield "searches", words
     yield from _linear_facts(content["linear"])
     if content.get("delivered"):
         yield "delivered", f"{SAID[content['delivered']]}{_about(content)}"
@@ -273,8 +273,8 @@ def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("rank", "quantile"):
         if name in content:
             yield name, content[name]["words"]
-    if search := certificate.get("provenance", {}).get("search"):
-        yield "searches", search["words"]
+    if words := (content.get("search") or {}).get("words"):
+        yield "searches", words
     if certificate["winner"] is not None:
         order = f", {content['order']} states" if "order" in content else ""
         named = [one["names"][one["best"]] for one in certificate["statements"] if one["kind"] == "families"]

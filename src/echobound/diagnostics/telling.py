@@ -15,7 +15,7 @@ def vacuous(statement: EpisodeStatement) -> bool:
     """Whether a statement promises nothing: what it excludes may happen every other time."""
     if isinstance(statement, ConformalBand):
         return statement.beta >= VACUOUS or any(width is None for width in statement.widths)
-    # A failure rate was asked for, and says how many failed; an error limit was not.
+    # A failure rate and a band for sure were asked for, and say what was seen; an error limit was not.
     return isinstance(statement, ErrorLimit) and statement.epsilon >= VACUOUS
 
 

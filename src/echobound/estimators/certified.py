@@ -29,6 +29,7 @@ from echobound.plan import Plan
 from echobound.report import write_page
 from echobound.runs import RunFolder, rows_digest
 from echobound.runs.derivation import certificate_of
+from echobound.runs.journal import Journal, with_search
 from echobound.runs.provenance import provenance
 from echobound.scores import Score
 
@@ -50,7 +51,20 @@ def _of_best(name: str, doc: str) -> Any:
 OWN = {"scoring": None, "validation": 0.25, "random_state": 0, "n_jobs": None, "run": None}
 # A draw of any estimator has no law by name, no trainer of ours, no blocks, no free run and no committee.
 SETTINGS = plan_defaults(
-    *("law", "order", "trainer", "quick", "scores", "joint", "blocks", "washout", "horizon", "committee", "seed"),
+    *(
+        "law",
+        "order",
+        "trainer",
+        "quick",
+        "scores",
+        "joint",
+        "blocks",
+        "washout",
+        "horizon",
+        "committee",
+        "seed",
+        "seed_of_data",
+    ),
     *("criterion", "renewal", "numbering"),
 )
 
@@ -135,6 +149,11 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         plan = asked.settle(HeldOutRows(int(_num_samples(training[0])), int(_num_samples(held[0])), data))
 
         with RunFolder.start(self.run, plan, None) as folder, one_blas_thread():
+            # Entered before the first draw: whoever searches the same data again is told so.
+            search = None
+            if folder.stored:
+                search = Journal(folder.path.absolute().parent).enter(plan.data, plan, folder.path.name)
+
             # Draw, fit and score.
             candidates.require_reproducible(folder.ledger)
             with _computing(self.n_jobs).open_engine() as engine:
@@ -145,6 +164,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             ran, seconds = folder.ledger.origins(), float(table["seconds"].sum())
             origin = provenance(kernel=candidates.code, ran=ran, seconds=seconds)
             certificate = certificate_of(plan, table, digests=digests, provenance=origin)
+            certificate = with_search(certificate, plan, search, plan.data)
             winner = certificate.winner
             made = candidates.make(winner or 0)  # if none could be fitted, this raises the reason
             if winner is not None:

@@ -24,7 +24,17 @@ from echobound.scenario import Certificate
 from echobound.scores import Score, get_score
 
 SETTINGS = plan_defaults(
-    "law", "trainer", "quick", "scores", "blocks", "washout", "seed", "criterion", "renewal", "numbering"
+    "law",
+    "trainer",
+    "quick",
+    "scores",
+    "blocks",
+    "washout",
+    "seed",
+    "seed_of_data",
+    "criterion",
+    "renewal",
+    "numbering",
 )
 OWN = {"scoring": "fit", "validation": 0.25, "washout": None, "random_state": 0, "workers": None, "kernel": "cpu"}
 

@@ -22,6 +22,7 @@ from echobound.plan.questions import settle_questions
 from echobound.plan.renewal import RenewalStep
 from echobound.scenario import Patience, StoppingRule
 from echobound.scenario.bounds import as_count
+from echobound.scenario.words import data_seed
 from echobound.scores import Score, get_score
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class PlanSettings(TypedDict, total=False):
     members: int
     confirm: float
     seed: int
+    seed_of_data: bool
     criterion: str | None
     renewal: RenewalStep | None
     numbering: tuple[int, ...]
@@ -113,6 +115,9 @@ class Plan:
         digit, as it does where a free run is chaotic: nobody could confirm such a score. 0 refuses none.
     seed
         Together with its index, it names each network.
+    seed_of_data
+        Take the seed from the digest of the data instead, so that nobody can choose among seeds; the certificate says
+        so.
     criterion
         What each test record must satisfy, such as ``"fit>80"``: the second certificate limits how often one does not.
     renewal
@@ -178,6 +183,7 @@ class Plan:
         " digit: nobody could confirm it. 0 refuses none.",
     )
     seed: int = setting(0, "Together with its index, it names each network.")
+    seed_of_data: bool = setting(False, "Take the seed from the data, so that nobody can choose among seeds.")
     criterion: str | None = setting(None, "What each test file must satisfy, settled beforehand: fit>80, rmse<0.1.")
     renewal: RenewalStep | None = None
     numbering: tuple[int, ...] = ()
@@ -216,7 +222,7 @@ class Plan:
         laws = settle_laws("quick" if self.quick else self.law, self.order, self.trainer, validation.shape)
         measures = self._measures(laws[0])
         together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
-        rule = None
+        rule, seed = None, data_seed(validation.data) if self.seed_of_data else int(self.seed)
         if self.stop is None and self.target is None:
             count, epsilon = settle_networks(*numbers, self.discarded, together)
         else:
@@ -224,11 +230,11 @@ class Plan:
             rule = replace(rule, members=self.members)  # its words are about what is drawn here
             if isinstance(rule, Patience) and not rule.seed:
                 # The coins that break ties belong to the search: the same ones for everybody would not be independent.
-                rule = replace(rule, seed=int(self.seed) % 2**63)
+                rule = replace(rule, seed=seed % 2**63)
         asked = {f.name: getattr(self, f.name) for f in fields(Plan)}
         asked |= {"law": laws, "order": None, "trainer": None, "quick": False, "networks": count, "epsilon": epsilon}
         asked |= {"beta": float(self.beta)}
-        asked |= {"stop": rule, "scores": tuple(measure.name for measure in measures), "seed": int(self.seed)}
+        asked |= {"stop": rule, "scores": tuple(measure.name for measure in measures), "seed": seed}
         asked |= {"blocks": validation.blocks, "washout": validation.washout}
         if self.committee is None:
             asked["committee"] = 0 if self.members > 1 else BEST

@@ -16,6 +16,7 @@ from echobound.plan.plan import BEST, Plan
 from echobound.plan.renewal import RenewalStep
 from echobound.scenario import Statement, StoppingRule
 from echobound.scenario.bounds import as_count
+from echobound.scenario.words import data_seed
 from echobound.scores import Score
 
 SCHEMA = 1
@@ -49,6 +50,10 @@ class SettledPlan(Plan):
         as_count("networks", self.networks)
         if not self.measures:
             object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
+        if self.seed_of_data and self.seed != data_seed(self.data):
+            raise InputError(
+                f"the seed was to follow from the data, which give {data_seed(self.data)}, not {self.seed}"
+            )
         if self.members > 1 and not all(isinstance(law, NetworkLaw) for law in self.law):
             raise InputError(
                 f"members={self.members} draws committees of networks, but what is drawn here are no networks: leave"

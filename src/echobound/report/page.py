@@ -17,6 +17,7 @@ from echobound.report.section import Drawing
 from echobound.report.sections import SECTIONS
 from echobound.runs.folder import RunFolder
 from echobound.runs.holding import ended
+from echobound.runs.journal import look_at
 from echobound.scenario.words import upward
 
 FIRST = ("outputs", "diagnostics")  # what is shown before the certificate
@@ -36,6 +37,7 @@ def write_page(folder: RunFolder) -> Path:
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
         drawn=run.drawn,
+        search="" if (look := look_at(folder)) is None else look.words,
         picked=run.names["model"] if run.responses else "",
         scores={response.role: response.scores[run.names["model"]] for response in run.responses},
         held=ended(run.search)["held"],

@@ -18,7 +18,7 @@ from echobound.network.committee import Committee
 from echobound.network.plant_model import PlantModel
 from echobound.network.response import respond
 from echobound.runs.folder import RunFolder
-from echobound.scenario import Criterion, EpisodeErrors, Generalisation, Optimism, Questions
+from echobound.scenario import EpisodeErrors, Generalisation, Optimism, Questions
 from echobound.scenario.statements.episodes import cut_blocks, finite
 from echobound.scores import Score, get_score, rmse
 from echobound.typed import to_json
@@ -73,7 +73,7 @@ def generalisation_of(
         outputs=model.output_names,
         scales=_scales(training),
         digests={"committee": "", **{name: one.digest for name, one in models.items()}, "test": records_digest(test)},
-        seen={name: _errors_of(each, settled.criterion) for name, each in pairs.items()},
+        seen={name: _errors_of(each, settled) for name, each in pairs.items()},
         optimism=Optimism.of(np.nan if picked is None else picked, score(measured, simulated), **scoring),
     )
 
@@ -88,16 +88,24 @@ def open_test_data(folder: RunFolder, settled: Questions, records: Sequence[Reco
     return generalisation_of(models_of(folder), data.training, test, settled, score=score, **how)
 
 
-def _errors_of(pairs: Pairs, criterion: Criterion | None) -> EpisodeErrors:
+def _errors_of(pairs: Pairs, settled: Questions) -> EpisodeErrors:
     """Errors of a model in each episode, and its scores where a criterion asks for them."""
+    criterion, window = settled.criterion, settled.window
     with np.errstate(invalid="ignore"):
-        peaks = [np.abs(measured - simulated).max(axis=0) for measured, simulated in pairs]
+        errors = [np.abs(measured - simulated) for measured, simulated in pairs]
     score = None if criterion is None else get_score(criterion.score)
     return EpisodeErrors(
         rmse=tuple(finite(float(rmse(*pair))) for pair in pairs),
-        peaks=tuple(tuple(map(float, peak)) if np.isfinite(peak).all() else None for peak in peaks),
+        peaks=tuple(_peak(each) for each in errors),
+        windows=None if window is None else tuple(_peak(each[-window:]) for each in errors),
         scores=None if score is None else tuple(finite(score(*pair)) for pair in pairs),
     )
+
+
+def _peak(errors: Signal) -> tuple[float, ...] | None:
+    """The largest error of each output; None where the model diverged."""
+    peak = errors.max(axis=0)
+    return tuple(map(float, peak)) if np.isfinite(peak).all() else None
 
 
 def _scales(training: Sequence[Record]) -> tuple[float, ...]:

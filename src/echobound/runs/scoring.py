@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from echobound.runs.folder import RunFolder
 
 NOT_COVERED = (
-    "The committee is the pointwise median of the best networks, each in its own free run. The certificate is about"
+    "The committee is the pointwise median of the best networks, each run by itself. The certificate is about"
     " single networks and does not cover it."
 )
 COVERED = (
-    "The committee is the pointwise median of its networks, each in its own free run. Committees were drawn, and the"
+    "The committee is the pointwise median of its networks, each run by itself. Committees were drawn, and the"
     " certificate is about them."
 )
 

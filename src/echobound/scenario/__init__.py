@@ -15,7 +15,14 @@ from echobound.scenario.bounds import (
 )
 from echobound.scenario.certificate import Certificate, WorstCase
 from echobound.scenario.certifying import certify
-from echobound.scenario.fresh import Divergence, Verification, verify_counts, verify_divergence
+from echobound.scenario.fresh import (
+    Divergence,
+    Verification,
+    fresh_needed,
+    planned_verification,
+    verify_counts,
+    verify_divergence,
+)
 from echobound.scenario.generalisation import Generalisation
 from echobound.scenario.ordering import count_violations, ranking, select
 from echobound.scenario.questions import Criterion, EpisodeErrors, Questions
@@ -24,6 +31,7 @@ from echobound.scenario.search import ScoreName, Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.coverage_band import CoverageBand
 from echobound.scenario.statements.distribution_band import DistributionBand
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.expected_gain import ExpectedGain
@@ -44,8 +52,9 @@ from echobound.scenario.violation import ViolationLaw
 __all__ = ["Certificate", "Criterion", "Generalisation", "Questions", "ScoreName", "Search", "Statement", "WorstCase"]
 __all__ += ["beta_exact", "beta_explicit", "epsilon_exact", "epsilon_explicit", "networks_exact", "networks_explicit"]
 __all__ += ["Divergence", "Verification", "ViolationLaw", "any_of", "each_of", "verify_counts", "verify_divergence"]
+__all__ += ["fresh_needed", "planned_verification"]
 __all__ += ["certify", "claims_of", "count_violations", "ranking", "schema", "select", "statements_of", "title_of"]
 __all__ += ["BothEnds", "DistributionBand", "Families", "Gain", "JointScores", "QuantileInterval", "RankBand"]
 __all__ += ["Removal", "Renewal", "Stopped", "learning_curve", "tail_gain"]
-__all__ += ["ConformalBand", "EpisodeErrors", "ErrorLimit", "ExpectedGain", "FailureRate", "Optimism"]
+__all__ += ["ConformalBand", "CoverageBand", "EpisodeErrors", "ErrorLimit", "ExpectedGain", "FailureRate", "Optimism"]
 __all__ += ["Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]

@@ -18,6 +18,8 @@ from echobound.scenario.ordering import Case
 from echobound.scenario.sequences import pooled_limit, sequential_limit
 from echobound.scenario.words import confidence, noun, upward
 
+RARE = Fraction(1, 100)  # a probability below which counts of violations are not planned for
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -117,6 +119,44 @@ def verify_counts(
     found["epsilon_combined"] = of_fresh if alone else together
     how: dict[str, Any] = {"alone": alone, "members": members, "at_will": at_will, "settled": settled}
     return Verification(networks, rank, beta, fresh, violations, ties, **found, **how)
+
+
+def planned_verification(networks: int, fresh: int, beta: Probability = 1e-7) -> list[Verification]:
+    """What N networks and M fresh ones will certify together, planned beforehand: for 0, 1, 2, ... violations.
+
+    As far as more violations have a probability of at least 0.01. What is certified holds however often one looks.
+
+    Examples
+    --------
+    >>> plan = planned_verification(networks=315, fresh=600, beta=1e-7)
+    >>> [(one.violations, round(one.p_value, 3), round(one.epsilon_combined, 4)) for one in plan[:2]]
+    [(0, 1.0, 0.022), (1, 0.656, 0.0255)]
+    """
+    planned = [verify_counts(networks, fresh, 0, beta=beta)]
+    while (x := planned[-1].violations + 1) <= fresh and _at_least(networks, fresh, x, 1) >= RARE:
+        planned.append(verify_counts(networks, fresh, x, beta=beta))
+    return planned
+
+
+def fresh_needed(networks: int, epsilon: float, beta: Probability = 1e-7, violations: int = 0) -> int:
+    """How many fresh networks certify epsilon together with N, even if so many of them violate; 0 if N suffice.
+
+    Examples
+    --------
+    >>> fresh_needed(networks=315, epsilon=0.02, beta=1e-7), fresh_needed(networks=315, epsilon=0.02, violations=2)
+    (698, 1003)
+    """
+    if not 0 < epsilon < 1:
+        raise InputError(f"epsilon lies between 0 and 1, got {epsilon}")
+    if not violations and epsilon_exact(networks, beta) <= epsilon:
+        return 0
+    low, high = violations - 1, max(2 * violations, networks)  # so many are too few, and perhaps enough
+    while pooled_limit(networks, high, violations, beta) > epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:  # the limit falls with every further network that does not violate
+        middle = (low + high) // 2
+        low, high = (low, middle) if pooled_limit(networks, middle, violations, beta) <= epsilon else (middle, high)
+    return high
 
 
 def either_words(beta: Probability) -> str:

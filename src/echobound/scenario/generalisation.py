@@ -13,17 +13,19 @@ added to the list once the errors were seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from echobound.errors import DamagedFile, InputError
-from echobound.scenario.bounds import networks_exact
+from echobound.scenario.bounds import as_probability, networks_exact
 from echobound.scenario.questions import EpisodeErrors, Questions
 from echobound.scenario.statements.base import Members
 from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.coverage_band import CoverageBand
 from echobound.scenario.statements.episodes import EpisodeStatement
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.failure_rate import FailureRate
@@ -42,7 +44,7 @@ NOT_STATED = (
     " Nothing is said about others.",
     "The list of statements was settled before the test data were opened. A further one, chosen after a look at the"
     " errors, needs other test data.",
-    "A band holds on average over test data like these, not with a further confidence for this very one.",
+    "A band {without}holds on average over test data like these, not with a further confidence for this very one.",
 )
 NOT_STATED_OF_BLOCKS = (
     "Blocks of one record are not independent. Whether the dependence over the gaps is as small as assumed is not"
@@ -97,11 +99,19 @@ class Generalisation:
         if not self.seen or not set(self.seen) <= set(CALLED):
             raise InputError(f"a second certificate is about {', '.join(CALLED)}, got {', '.join(self.seen)}")
         for seen in self.seen.values():
-            counts = {self.episodes, len(seen.peaks), len(seen.rmse if seen.scores is None else seen.scores)}
+            each = (seen.peaks, *(one for one in (seen.scores, seen.windows) if one is not None))
+            counts = {self.episodes, *map(len, each)}
             if len(counts) > 1:
                 raise InputError("every model needs one number for each episode")
             if len(self.samples) not in (0, self.episodes):
                 raise InputError(f"{self.episodes} episodes have as many lengths, got {len(self.samples)}")
+            if (seen.windows is None) != (self.settled.window is None):
+                raise InputError("errors in a window are needed where there is one, and nowhere else")
+            if self.settled.window is not None and self.samples and self.settled.window > min(self.samples):
+                raise InputError(
+                    f"a window of {self.settled.window} samples does not fit into the shortest test episode, which has"
+                    f" {min(self.samples)} after its washout: take a shorter one"
+                )
             if (seen.scores is None) != (self.settled.criterion is None):
                 raise InputError("scores for the criterion are needed where there is one, and nowhere else")
         if self.late and self.settled.criterion is None:
@@ -127,14 +137,24 @@ class Generalisation:
         rates = []
         if criterion is not None and seen.scores is not None:
             rates = [FailureRate.of(~criterion.met(seen.scores), beta=beta, criterion=str(criterion), mixing=mixing)]
-        peaks = [[[math.inf] * len(self.outputs)] if peak is None else [peak] for peak in seen.peaks]
+        peaks, sure = self._largest(seen.peaks), []
+        how: dict[str, Any] = {"beta": beta, "discarded": self.settled.discarded, "mixing": mixing}
+        how |= {"names": self.outputs, "scales": self.scales}
+        if self.settled.sure_band:
+            sure.append(CoverageBand.of(peaks, **how))
+        if seen.windows is not None:
+            sure.append(CoverageBand.of(self._largest(seen.windows), window=self.settled.window, **how))
         # n episodes cannot give a band for more than n / (n + 1); rounded up, since the rank is computed in decimals.
         least = float(upward(1 / (self.episodes + 1)))
         band = ConformalBand.of(peaks, beta=max(beta, least), names=self.outputs, scales=self.scales, mixing=mixing)
         # Words are derived from the same fields as numbers: what was run, and for how long.
         lengths = (min(self.samples), max(self.samples)) if self.samples else None
         run: dict[str, Any] = {"members": self.members, "horizon": self.horizon, "samples": lengths}
-        return [replace(one, **run) for one in (limit, *rates, band)]
+        return [replace(one, **run) for one in (limit, *rates, band, *sure)]
+
+    def _largest(self, peaks: tuple[tuple[float, ...] | None, ...]) -> list[list[Sequence[float]]]:
+        """Largest errors of each episode as errors of one sample; infinite where the model diverged."""
+        return [[[math.inf] * len(self.outputs)] if peak is None else [peak] for peak in peaks]
 
     def limit(self, model: str = "model") -> ErrorLimit | None:
         """The error limit of a model; None if there is no such model."""
@@ -153,13 +173,13 @@ class Generalisation:
     def together(self) -> float:
         """1 - confidence of these together; what dependence between blocks may add counts once."""
         # To the cent as it is written: 3 times 0.05 is 0.15, not 0.15000000000000002.
-        added = (self.episodes - 1) * (self.settled.mixing or 0.0)
-        return float(upward(min(1.0, self.confident * self.settled.beta + added), digits=12))
+        added = (self.episodes - 1) * Decimal(repr(self.settled.mixing or 0.0))
+        return float(upward(min(Decimal(1), self.confident * as_probability("beta", self.settled.beta) + added), 12))
 
     @property
     def assumption(self) -> str:
-        """What all of it rests on."""
-        return next(iter(self.statements.values()))[0].assumption
+        """What all of it rests on: a band over a window asks for more than the others, and says so."""
+        return max((one.assumption for one in next(iter(self.statements.values()))), key=len)
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
@@ -181,10 +201,11 @@ class Generalisation:
     def not_stated(self) -> tuple[str, ...]:
         """What is not stated."""
         earlier = (f"{self.earlier} other test records of this run were opened before; these are others.",)
+        without = "without a confidence " if self.settled.sure_band or self.settled.window else ""
         predicted = () if self.horizon is None else (predictions_only(self.horizon),)
         return (
             *predicted,
-            *NOT_STATED,
+            *(sentence.format(without=without) for sentence in NOT_STATED),
             *(NOT_STATED_OF_BLOCKS if self.settled.blocks else ()),
             *(NOT_STATED_OF_LATE if self.late else ()),
             *(earlier if self.earlier else ()),

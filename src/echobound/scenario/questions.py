@@ -15,7 +15,7 @@ from echobound.arrays import Mask
 from echobound.errors import InputError
 from echobound.scenario.bounds import as_count, as_probability
 from echobound.scenario.ordering import Direction
-from echobound.typed import refuse, shortened
+from echobound.typed import later, refuse, shortened
 
 Relation = Literal["<", "<=", ">", ">="]
 _COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -106,6 +106,8 @@ class Questions:
     blocks: int | None = None
     gap: int | None = None
     mixing: float | None = None
+    sure_band: bool = later(False)  # whether a band is stated with a confidence for this very one
+    window: int | None = later(None)  # and one over so many consecutive samples
 
     def __post_init__(self) -> None:
         as_probability("beta", self.beta)
@@ -122,6 +124,8 @@ class Questions:
             if not 0 <= self.mixing <= 1:
                 raise InputError(f"a mixing coefficient lies between 0 and 1, got {self.mixing}")
             object.__setattr__(self, "mixing", float(self.mixing))
+        if self.window is not None:
+            as_count("window", self.window)
         object.__setattr__(self, "beta", float(self.beta))
 
 
@@ -138,6 +142,8 @@ class EpisodeErrors:
     rmse: tuple[float | None, ...]
     peaks: tuple[tuple[float, ...] | None, ...]  # largest absolute error of each output
     scores: tuple[float | None, ...] | None = None  # what the criterion looks at; None without one
+    # As peaks, over the last samples of each episode that a window has; None without one.
+    windows: tuple[tuple[float, ...] | None, ...] | None = later(None)
 
     @property
     def episodes(self) -> int:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from echobound.scenario.bounds import as_probability, epsilon_exact
-from echobound.scenario.words import ROBUST, confidence, data_words, noun, outcome_words, predictions_only, upward
+from echobound.scenario.words import (
+    ROBUST,
+    ahead_words,
+    confidence,
+    data_seed,
+    data_words,
+    noun,
+    outcome_words,
+    predictions_only,
+    upward,
+)
 
 if TYPE_CHECKING:
     from echobound.scenario.certificate import Certificate, WorstCase
@@ -23,7 +34,7 @@ NOT_STATED = (
     "{Many} that diverged are among those it counts: none was dropped or drawn again.",
 )
 NOT_STATED_OF_BLOCKS = (
-    "The {score} of a {draw} is its mean over {blocks} blocks of the training data, each simulated after training on"
+    "The {score} of a {draw} is its mean over {blocks} blocks of the training data, each {run} after training on"
     " the others. The model is the picked {draw} trained again on all of them: this refitted model itself was never"
     " scored on held-out data.",
 )
@@ -44,6 +55,7 @@ NOT_STATED_OF_FAMILIES = (
 NOT_STATED_OF_COMMITTEES = (
     "It covers single networks: the committee of the best is another model, and nothing is certified about it.",
 )
+OF_DATA_SEED = ("Its seed follows from the digest of the data and their roles: nobody chose it among several.",)
 NOT_STATED_OF_MEMBERS = (
     "It covers whole committees: each is made of {members} draws of its own, the better half of which ({kept}) it"
     " keeps, and its output is the median of theirs. Nothing is certified about a single member.",
@@ -84,6 +96,8 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     of_robust = NOT_STATED_OF_ROBUST if draft.score == ROBUST else ()
     of_predictions = () if draft.horizon is None else (predictions_only(draft.horizon),)
+    data = draft.digests.get("data", "")
+    of_seed = OF_DATA_SEED if re.fullmatch("[0-9a-f]{64}", data) and draft.seed == data_seed(data) else ()
     sentences = (
         *of_predictions,
         *of_robust,
@@ -93,6 +107,7 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
         *NOT_STATED,
         *of_families,
         *of_stopping,
+        *of_seed,
     )
     drawn = noun(draft.members)
     settled = f"number of {drawn.many}" if rule is None else "stopping rule"
@@ -106,6 +121,7 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     promises = f"Best and worst case, and what is stated besides, {each}; all {count} promises {hold}."
     words = {"one": drawn.one, "many": drawn.many, "Many": drawn.many.capitalize(), "settled": settled, "ends": ends}
     words["promises"] = promises
+    words["run"] = "simulated" if draft.horizon is None else ahead_words(draft.horizon)
     words["score"] = "FIT" if of_robust else "score"
     words |= {"draw": "draw" if draft.members == 1 else drawn.one, "blocks": str(draft.blocks)}
     words |= {"members": str(draft.members), "kept": str(-(-draft.members // 2))}

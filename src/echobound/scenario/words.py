@@ -94,6 +94,17 @@ def confidence(beta: Probability) -> str:
     return beta if isinstance(beta, str) else upward(beta)
 
 
+def data_seed(digest: str) -> int:
+    """The seed that follows from a digest of data: its first 48 bits, which JSON holds everywhere.
+
+    Examples
+    --------
+    >>> data_seed("00000000002a" + 52 * "f")
+    42
+    """
+    return int(digest[:12], 16)
+
+
 ROBUST = "robust"  # the one score that looks at more than the scored samples: words must say at what
 
 

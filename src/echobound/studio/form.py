@@ -13,7 +13,7 @@ from echobound.plan import Plan
 
 GROUPS = {
     "What is certified": ("epsilon", "beta", "networks", "bound", "stop", "target", "discarded", "joint"),
-    "What is drawn": ("quick", "law", "order", "trainer", "members", "committee", "seed"),
+    "What is drawn": ("quick", "law", "order", "trainer", "members", "committee", "seed", "seed_of_data"),
     "How it is scored": ("scores", "blocks", "washout", "horizon", "criterion", "confirm"),
 }
 FIRST = ("epsilon", "beta", "networks", "quick")  # in sight; the others open on request

@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echobound.arrays import Vector
 from echobound.errors import InputError
 from echobound.scenario.bounds import Probability, as_probability
 from echobound.scenario.statements.episodes import EpisodeStatement, finite, sorted_errors
@@ -48,11 +49,8 @@ class ConformalBand(EpisodeStatement):
                 f"{self.tested} give no band for a probability of 1 - {confidence(self.beta)}: there are too few, or"
                 " the model diverged in some."
             )
-        widths = zip(self.names, self.widths, strict=True)
-        around = "the simulated one" if self.horizon is None else f"the one {ahead_words(self.horizon)}"
-        bands = ", ".join(f"{name} +- {upward(width or 0.0)}" for name, width in widths)
         return (
-            f"The measured output of {self.new} stays within {bands} of {around} throughout, with"
+            f"The measured output of {self.new} stays within {bands_words(self)} throughout, with"
             f" probability at least 1 - {confidence(self.total_beta)} (over the test episodes and the new one"
             " together)."
         )
@@ -79,20 +77,40 @@ class ConformalBand(EpisodeStatement):
         >>> band.rank, round(band.widths[0], 2)
         (46, 3.11)
         """
-        arrays = [np.abs(np.asarray(error, dtype=np.float64)) for error in errors]
-        if not arrays or any(a.ndim != 2 or not a.size or a.shape[1] != arrays[0].shape[1] for a in arrays):
-            raise InputError("for each episode an array (time, output) of errors is needed, with the same outputs")
-        outputs = arrays[0].shape[1]
-        scale = np.ones(outputs) if scales is None else np.asarray(scales, dtype=np.float64)
-        if scale.shape != (outputs,) or not (np.isfinite(scale) & (scale > 0)).all():
-            raise InputError(f"{outputs} outputs need as many positive scales, got {scales!r}")
-        # One number for an episode, its largest scaled error, makes the band hold for all samples and outputs at once.
-        values = sorted_errors([float((a / scale).max()) for a in arrays])
+        values, scale, named = largest_errors(errors, names, scales)
         rank = _conformal_rank(len(values), beta)
-        size = finite(values[rank - 1]) if rank <= len(values) else None
-        named = tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1))
-        widths = tuple(None if size is None else float(size * one) for one in scale)
+        widths = widths_of(values[rank - 1] if rank <= len(values) else None, scale)
         return cls(episodes=len(values), beta=beta, mixing=mixing, horizon=horizon, names=named, widths=widths)
+
+
+def largest_errors(
+    errors: Sequence[ArrayLike], names: Sequence[str] = (), scales: ArrayLike | None = None
+) -> tuple[Vector, Vector, tuple[str, ...]]:
+    """For each episode its largest scaled error, the smallest first; the scales and the names of the outputs."""
+    arrays = [np.abs(np.asarray(error, dtype=np.float64)) for error in errors]
+    if not arrays or any(a.ndim != 2 or not a.size or a.shape[1] != arrays[0].shape[1] for a in arrays):
+        raise InputError("for each episode an array (time, output) of errors is needed, with the same outputs")
+    outputs = arrays[0].shape[1]
+    scale = np.ones(outputs) if scales is None else np.asarray(scales, dtype=np.float64)
+    if scale.shape != (outputs,) or not (np.isfinite(scale) & (scale > 0)).all():
+        raise InputError(f"{outputs} outputs need as many positive scales, got {scales!r}")
+    # One number for an episode, its largest scaled error, makes a band hold for all samples and outputs at once.
+    values = sorted_errors([float((a / scale).max()) for a in arrays])
+    return values, scale, tuple(names) or tuple(f"y{i}" for i in range(1, outputs + 1))
+
+
+def widths_of(size: float | None, scale: Vector) -> tuple[float | None, ...]:
+    """Half the width of a band for each output; None where there is none."""
+    held = None if size is None else finite(size)
+    return tuple(None if held is None else float(held * one) for one in scale)
+
+
+def bands_words(band: EpisodeStatement) -> str:
+    """As in "pH +- 0.4 of the simulated one"."""
+    around = "the simulated one" if band.horizon is None else f"the one {ahead_words(band.horizon)}"
+    names, widths = (getattr(band, name) for name in ("names", "widths"))
+    each = ", ".join(f"{name} +- {upward(width or 0.0)}" for name, width in zip(names, widths, strict=True))
+    return f"{each} of {around}"
 
 
 def _conformal_rank(episodes: int, beta: Probability) -> int:

@@ -7,6 +7,7 @@ from echobound.scenario.search import Search
 from echobound.scenario.statements.base import Statement
 from echobound.scenario.statements.both_ends import BothEnds
 from echobound.scenario.statements.conformal_band import ConformalBand
+from echobound.scenario.statements.coverage_band import CoverageBand
 from echobound.scenario.statements.distribution_band import DistributionBand
 from echobound.scenario.statements.error_limit import ErrorLimit
 from echobound.scenario.statements.expected_gain import ExpectedGain
@@ -26,7 +27,7 @@ from echobound.scenario.words import noun
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
 OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, ExpectedGain)
-OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, Optimism)
+OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, CoverageBand, Optimism)
 
 
 def statements_of(search: Search) -> tuple[Statement, ...]:
