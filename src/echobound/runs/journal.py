@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from echobound.data.experiments import Experiments
-from echobound.files import digest
+from echobound.errors import DamagedFile
+from echobound.files import digest, require_plain
 from echobound.plan import SettledPlan
 from echobound.scenario import Certificate, epsilon_exact
 from echobound.scenario.words import confidence, upward
 
 FILE = "searches.jsonl"
+BEGINNING = b'{"data": '  # of an entry
 LARGEST = 16 * 2**20  # bytes: what is larger is no journal of ours
 
 
@@ -83,24 +86,25 @@ class Journal:
 
     def entries(self) -> list[dict[str, Any]]:
         """All entries up to the first that does not follow from the one before."""
-        try:
-            if self.path.is_symlink() or self.path.stat().st_size > LARGEST:
-                return []
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            return []
-        return list(_chained(lines))
+        return list(_chained(self._lines() or []))
 
     @property
     def intact(self) -> bool:
         """Whether every line follows from the one before."""
+        lines = self._lines()
+        return lines is not None and len(self.entries()) == len(lines)
+
+    def _lines(self) -> list[str] | None:
+        """The lines of the journal, none where there is no journal yet; None if this is no file that could be one."""
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            require_plain(self.path)  # beside a folder from somebody else there may be a link, or a pipe to wait at
+            if self.path.stat().st_size > LARGEST:
+                return None
+            return self.path.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
-            return True
-        except (OSError, UnicodeDecodeError):
-            return False
-        return len(self.entries()) == len(lines)
+            return []
+        except (OSError, UnicodeDecodeError, DamagedFile):
+            return None
 
     def number(self, data: str, plan: str) -> int | None:
         """The number of a plan among the different ones that searched these data; None if it is not entered."""
@@ -114,6 +118,10 @@ class Journal:
                 known = self.number(data, plan.digest)
                 if known is not None:
                     return known
+                _mend_end(file)
+                if not self.intact:
+                    _warn(f"{self.path} was changed, or holds something else")
+                    return None
                 entries = self.entries()
                 entry = {"data": data, "plan": plan.digest, "run": run, "seed": plan.seed, "beta": plan.beta}
                 entry |= {"networks": plan.networks, "previous": entries[-1]["digest"] if entries else ""}
@@ -121,8 +129,11 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             return self.number(data, plan.digest)
-        except OSError:
-            return None
+        except DamagedFile as error:
+            _warn(str(error))
+        except OSError:  # a parent where we may not write
+            pass
+        return None
 
 
 def look_of(certificate: Certificate, plan: SettledPlan, number: int) -> Look:
@@ -156,8 +167,9 @@ def _chained(lines: list[str]) -> Iterator[dict[str, Any]]:
 def _alone(path: Path) -> Iterator[Any]:
     """The journal, open to append, while nobody else appends."""
     # No link is followed: it might lead to any file of ours.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+    require_plain(path)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags, 0o666), "r+", encoding="utf-8") as file:
         try:
             import fcntl
         except ImportError:  # elsewhere two searches that start in the same instant may cut the chain, which shows
@@ -165,3 +177,26 @@ def _alone(path: Path) -> Iterator[Any]:
             return
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
+
+
+def _mend_end(file: Any) -> None:
+    """Remove the beginning of an entry whose writer was killed, or found the disk full: nothing could follow it."""
+    raw = file.buffer
+    if raw.seek(0, os.SEEK_END) > LARGEST:
+        return
+    raw.seek(0)
+    whole, newline, last = raw.read().rpartition(b"\n")
+    try:
+        json.loads(last)
+        raw.write(b"\n")  # by an editor that ends no line
+    except ValueError:
+        if last.startswith(BEGINNING[: len(last)]):  # ours, and nothing that only has this name
+            raw.truncate(len(whole + newline))
+
+
+def _warn(why: str) -> None:
+    warnings.warn(
+        f"this search is not counted among those on the same data ({why}): put the journal in order, or remove it to"
+        " begin another",
+        stacklevel=4,
+    )
