@@ -22,7 +22,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -36,6 +36,7 @@ SIZES = {
 }
 FALLEN = ("lost", "traceback", "hang", "memory", "crash")
 SECONDS, BYTES = 10.0, 2 << 30
+KEPT = 30.0  # seconds after which what was tried is written down
 
 
 def worker(kind: str, folder: Path, first: int, end: int, report: int) -> None:
@@ -93,8 +94,8 @@ def attempts(kind: str, folder: Path, first: int, end: int) -> Iterator[tuple[in
             first += 1
 
 
-def run(kind: str, count: int, state: dict, deadline: float) -> None:
-    """Make attempts until so many were made, or the time is over."""
+def run(kind: str, count: int, state: dict, deadline: float, save: Callable[[], object]) -> None:
+    """Make attempts until so many were made, or the time is over; what was done is kept every half minute."""
     done = state.setdefault(kind, {"attempts": 0, "outcomes": {}, "notes": {}, "seconds": 0.0})
     if done["attempts"] >= count:
         return
@@ -102,17 +103,20 @@ def run(kind: str, count: int, state: dict, deadline: float) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         importlib.import_module(f"attacks.{kind}").prepare(folder)
-        start = time.monotonic()
+        last = time.monotonic()
         for number, outcome, note in attempts(kind, folder, done["attempts"], count):
             outcomes[outcome] += 1
             done["attempts"] = number + 1
             if outcome in FALLEN and len(notes) < 200:
                 notes[str(number)] = f"{outcome}: {note}"
                 print(f"{kind} {number}: {outcome} {note}", flush=True)
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now - last > KEPT or now > deadline or number + 1 == count:
+                done["seconds"] = round(done["seconds"] + now - last, 1)
+                done["outcomes"], last = dict(sorted(outcomes.items())), now
+                save()
+            if now > deadline:
                 break
-        done["seconds"] = round(done["seconds"] + time.monotonic() - start, 1)
-    done["outcomes"] = dict(sorted(outcomes.items()))
 
 
 def table(state: dict) -> str:
@@ -139,10 +143,13 @@ def main() -> None:
     small, file = arguments.size == "small", HERE / "attack.json"
     state: dict = {} if small or arguments.fresh or not file.exists() else json.loads(file.read_text())
     deadline = time.monotonic() + 60 * arguments.minutes
-    for kind in arguments.only.split(","):
-        run(kind, SIZES[kind][0 if small else 1], state, deadline)
+
+    def save() -> None:
         if not small:
             file.write_text(json.dumps(state, indent=1, sort_keys=True) + "\n")
+
+    for kind in arguments.only.split(","):
+        run(kind, SIZES[kind][0 if small else 1], state, deadline, save)
     print(table(state))
     sys.exit(any(done["outcomes"].get(name) for done in state.values() for name in FALLEN))
 

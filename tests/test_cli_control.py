@@ -1,6 +1,7 @@
 """`echobound control`: what is printed and written, and bad input in one sentence."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,18 @@ def test_text_csv_and_page(folder):
     assert "default-src 'none'" in page
     assert "Nothing is promised about the stability of the closed loop" in page
     assert page.count("<script") == 0
+
+
+def test_names_that_look_like_formulas_are_text(folder, tmp_path):
+    training, validation = (
+        replace(one, input_names=("=q3",), output_names=("+pH\x1b[2J",)) for one in ph_experiment(samples=(300, 200))
+    )
+    identify(training, validation, law="paper", order=6, networks=12, beta=0.05, washout=40, run=tmp_path / "run")
+    np.savez(tmp_path / "wanted.npz", **{"+pH\x1b[2J": np.full(8, 7.0)})
+    command = ["control", str(tmp_path / "run"), "--reference", str(tmp_path / "wanted.npz"), "--horizon", "3"]
+    assert runner.invoke(app, [*command, "--output", str(tmp_path / "o.csv")]).exit_code == 0
+    head = (tmp_path / "o.csv").read_text().splitlines()[0].split(",")
+    assert head == ["sample", *(f"'+pH\\u001b[2J {what}" for what in ("reference", "true", "measured")), "'=q3"]
 
 
 def test_json_with_scenarios(folder):

@@ -1,6 +1,8 @@
 """The journal of searches: same data, another seed or more networks, until content."""
 
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -167,8 +169,42 @@ def test_the_chain_shows_what_was_taken_out(records, tmp_path):
 def test_a_link_is_not_followed(records, tmp_path):
     (tmp_path / "mine").write_text("precious")
     (tmp_path / FILE).symlink_to(tmp_path / "mine")
-    identify(*records, **SMALL, run=tmp_path / "run")
+    with pytest.warns(UserWarning, match="not counted.*a link, which is not followed"):
+        identify(*records, **SMALL, run=tmp_path / "run")
     assert (tmp_path / "mine").read_text() == "precious"
+    assert not Journal(tmp_path).intact
+
+
+def test_a_pipe_is_not_waited_for(records, tmp_path):
+    os.mkfifo(tmp_path / FILE)
+    with pytest.warns(UserWarning, match="not counted"):
+        assert looks(identify(*records, **SMALL, run=tmp_path / "run")) == 1
+    assert Journal(tmp_path).entries() == []
+    assert not Journal(tmp_path).intact
+
+
+@pytest.mark.parametrize("kept", [1, 9, 40, -2, -1])
+@pytest.mark.parametrize("removed", [False, True], ids=["its folder is there", "its folder is gone"])
+def test_a_search_that_was_killed_while_it_was_entered_stops_no_other(records, tmp_path, kept, removed):
+    """A kill, or a full disk, leaves the beginning of a line; what follows it must still be read."""
+    for seed in range(2):
+        identify(*records, **SMALL, seed=seed, run=tmp_path / str(seed))
+    first, second = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    (tmp_path / FILE).write_bytes(first + second[:kept])
+    if removed:
+        shutil.rmtree(tmp_path / "1")
+    counted = [looks(identify(*records, **SMALL, seed=seed, run=tmp_path / f"more{seed}")) for seed in (2, 3)]
+    known = not removed or kept == -1  # by its folder, or by a whole entry, also without the end of its line
+    assert counted == ([3, 4] if known else [2, 3])
+    assert Journal(tmp_path).intact
+
+
+@pytest.mark.parametrize("other", ["precious", "precious\n", "{}\n", "x" * 50 + "\nprecious"])
+def test_what_is_no_journal_is_left_alone(records, tmp_path, other):
+    (tmp_path / FILE).write_text(other)
+    with pytest.warns(UserWarning, match="not counted"):
+        identify(*records, **SMALL, run=tmp_path / "run")
+    assert (tmp_path / FILE).read_text() == other
 
 
 def test_shares_add_up_to_one():

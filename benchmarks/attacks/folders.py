@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import shutil
 import sqlite3
-import warnings
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from attacks.commands import outcome
 from attacks.mutations import VALUES, changed, mutated, said_in_one_line
 from echobound import generalise, identify, ph_experiment, verify
-from echobound.cli.main import app
 from echobound.errors import EchoboundError
 from echobound.files import digest, jsonable, write_npz
 
@@ -31,29 +29,53 @@ FOREIGN = (
     "UPDATE rows SET number = number + 100",
     "INSERT INTO rows SELECT 7, 7, number, status, ordr, ridge, score_0, seconds, origin FROM rows",
 )
-COMMANDS = (["show", "RUN", "--json"], ["show", "RUN"], ["watch", "RUN", "--json"], ["audit", "RUN", "--json"],
-            ["verify", "RUN", "--fresh", "2", "--json", "--quiet"], ["report", "RUN"],
-            ["generalise", "RUN", "--json"], ["simulate", "RUN", "INPUTS", "--json"])  # fmt: skip
-WEIGHTS = (6, 3, 3, 2, 2, 1, 2, 2)
+RECORDS = ph_experiment(samples=(150, 120, 90, 90))
+COMMANDS = {  # and how often each is tried
+    "show RUN --json": 6,
+    "show RUN": 3,
+    "show RUN --rank": 1,
+    "watch RUN --json": 2,
+    "audit RUN --json": 2,
+    "verify RUN --fresh 2 --json --quiet": 1,
+    "report RUN": 0.1,
+    "figures RUN": 0.1,
+    "generalise RUN --json": 2,
+    "simulate RUN INPUTS --json": 2,
+    "predict RUN INPUTS --horizon 3 --json": 2,
+    "compare RUN WHOLE INPUTS": 2,
+    "compare WHOLE RUN/network.npz INPUTS --json": 1,
+    "adapt RUN INPUTS --output NEW --json": 2,
+    "export RUN --to c --output NEW --json": 1,
+    "export RUN --to st --output NEW": 1,
+    "export RUN/model.npz --to matlab --output NEW --json": 1,
+    "control RUN --reference INPUTS --horizon 3 --iterations 2 --output NEW --json --quiet": 1,
+    "renew RUN INPUTS --quiet --run NEW": 1,
+    "resume": 1,  # the same plan again, by the library
+    "inspect RUN/data.npz --json": 1,
+}
 
 
 def prepare(folder: Path) -> None:
     """Make the run that is damaged."""
-    training, validation, *test = ph_experiment(samples=(150, 120, 90, 90))
-    run = identify(training, validation, test=test, **OPTIONS, run=folder / "whole").run
-    assert run is not None
+    run = folder / "whole"
+    _search(run)
     verify(run, fresh=3)
     generalise(run)
     (run / "report.html").unlink()
-    rows = "\n".join(
-        f"{u!r},{y!r}" for u, y in zip(validation.u[:, 0].tolist(), validation.y[:, 0].tolist(), strict=True)
-    )
+    rows = "\n".join(f"{u!r},{y!r}" for u, y in np.c_[RECORDS[1].u, RECORDS[1].y].tolist())
     (folder / "inputs.csv").write_text(f"q3,pH\n{rows}\n")
+
+
+def _search(run: Path) -> None:
+    training, validation, *test = RECORDS
+    identify(training, validation, test=test, **OPTIONS, run=run)
 
 
 def damage(run: Path, chance: random.Random) -> None:
     """One change of one file."""
-    path = run / chance.choice(sorted(file.name for file in run.iterdir() if not file.is_symlink()) or ["plan.json"])
+    path = run / chance.choice(
+        sorted(file.name for file in run.iterdir() if file.is_file() and not file.is_symlink()) or ["plan.json"]
+    )
     if not path.exists():
         return
     kind = chance.randrange(12)
@@ -63,7 +85,7 @@ def damage(run: Path, chance: random.Random) -> None:
         path.rename(run.parent / "moved")
         path.symlink_to(run.parent / "moved")
     elif kind == 2:
-        other = chance.choice(sorted(run.iterdir()))
+        other = chance.choice(sorted(one for one in run.iterdir() if one.is_file()))
         path.write_bytes(other.read_bytes())
     elif kind == 3 or path.suffix not in (".json", ".npz", ".sqlite"):
         path.write_bytes(mutated(path.read_bytes(), chance))
@@ -134,23 +156,21 @@ def _damage_ledger(path: Path, chance: random.Random) -> None:
 
 def attempt(folder: Path, number: int) -> str:
     """Damage a copy, and use it."""
-    chance, run = random.Random(number), folder / "tried" / "run"
-    shutil.rmtree(folder / "tried", ignore_errors=True)
+    chance, tried = random.Random(number), folder / "tried"
+    run = tried / "run"
+    shutil.rmtree(tried, ignore_errors=True)
     shutil.copytree(folder / "whole", run)
+    shutil.copyfile(folder / "searches.jsonl", tried / "searches.jsonl")
     for _ in range(chance.choice((1, 1, 1, 2))):
-        damage(run, chance)
-    command = chance.choices(COMMANDS, WEIGHTS)[0]
-    words = [
-        str(run) if word == "RUN" else str(folder / "inputs.csv") if word == "INPUTS" else word for word in command
-    ]
-    said = io.StringIO()
+        damage(tried if chance.random() < 0.05 else run, chance)  # the journal of searches, or what is in the folder
+    places = {"RUN": run, "WHOLE": folder / "whole", "INPUTS": folder / "inputs.csv", "NEW": tried / "new"}
+    command = chance.choices(list(COMMANDS), list(COMMANDS.values()))[0]
+    for name, path in places.items():
+        command = command.replace(name, str(path))
+    if command != "resume":
+        return outcome(command.split())
     try:
-        with warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
-            warnings.simplefilter("ignore")
-            code = app(words, standalone_mode=False)
+        _search(run)
     except EchoboundError as refusal:
         return said_in_one_line(refusal)
-    except SystemExit as end:
-        code = end.code
-    assert "\x1b" not in said.getvalue(), "a control character reached the terminal"
-    return {0: "opened", None: "opened", 1: "the answer is no"}.get(code, "refused")  # type: ignore[arg-type]
+    return "resumed"

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import random
-import warnings
-from contextlib import chdir, redirect_stderr, redirect_stdout
+import shutil
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from attacks import folders
-from attacks.mutations import said_in_one_line
-from echobound.cli.main import app
-from echobound.errors import EchoboundError
+from attacks.commands import COMMAND, outcome
 
 STEPS = 3  # a command that does what was asked may take its time
 WHOLE = ("-1", "0", "1", "2147483648", "9223372036854775808", "1000000000000", "1e3", "x", "")
@@ -28,21 +23,29 @@ BASE: dict[str, list[str]] = {
     "plan": [],
     "simulate-plant": ["--samples", "60", "--output", "p.csv"],
     "identify": ["inputs.csv", *SMALL.split()],
-    "simulate": ["whole", "inputs.csv"],
-    "verify": ["whole", "--fresh", "1", "--quiet"],
-    "show": ["whole"],
-    "generalise": ["whole"],
-    "renew": ["whole", "inputs.csv", "--quiet", "--run", "renewed"],
-    "audit": ["whole", "--quiet"],
-    "watch": ["whole", "--json"],
-    "report": ["whole"],
-    "figures": ["whole"],
+    "inspect": ["inputs.csv"],
+    "simulate": ["run", "inputs.csv"],
+    "predict": ["run", "inputs.csv"],
+    "compare": ["run", "whole", "inputs.csv"],
+    "control": ["run", "--reference", "short.csv", "--iterations", "2", "--horizon", "3", "--quiet"],
+    "adapt": ["run", "inputs.csv", "--output", "adapted.npz"],
+    "export": ["run", "--to", "c", "--output", "c"],
+    "verify": ["run", "--fresh", "1", "--quiet"],
+    "show": ["run"],
+    "generalise": ["run"],
+    "renew": ["run", "inputs.csv", "--quiet", "--run", "new"],
+    "audit": ["run", "--quiet"],
+    "watch": ["run", "--json"],
+    "report": ["run"],
+    "figures": ["run"],
 }
 
 
 def prepare(folder: Path) -> None:
     """A run, and data."""
     folders.prepare(folder)
+    short = (folder / "inputs.csv").read_text().splitlines()[:25]
+    (folder / "short.csv").write_text("\n".join(short) + "\n")
 
 
 def _options(command: Any) -> list[str]:
@@ -53,28 +56,15 @@ def attempt(folder: Path, number: int) -> str:
     """Give one or two options of a command values at their edges."""
     chance = random.Random(number)
     name = chance.choice(sorted(BASE))
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    options = _options(COMMAND.commands[name])  # type: ignore[attr-defined]
     words = [name, *BASE[name]]
-    for option in chance.sample(_options(command), min(len(_options(command)), chance.choice((1, 1, 2)))):
+    for option in chance.sample(options, min(len(options), chance.choice((1, 1, 2)))):
         values = chance.choice((TEXTS, WHOLE, NUMBERS))
         if option in ("--scheduler", "--engine", "--open", "--every"):
             values = ("x", "")
         words += [f"{option}={chance.choice(values)}"]
-    said = io.StringIO()
-    try:
-        with chdir(folder), warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
-            warnings.simplefilter("ignore")
-            code = app(words, standalone_mode=False)
-    except EchoboundError as refusal:
-        return said_in_one_line(refusal)
-    except SystemExit as end:
-        code = end.code
-    except OSError:
-        return "refused by the system"  # `main` says so in one sentence
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # of the parser of the command line
-            error.args = (f"{' '.join(words)[:200]}: {error}",)
-            raise
-        return "refused"
-    assert "\x1b" not in said.getvalue(), "a control character reached the terminal"
-    return {0: "done", None: "done", 1: "the answer is no"}.get(code, "refused")  # type: ignore[arg-type]
+    for left in ("new", "run"):  # what an attempt does follows from its number alone
+        shutil.rmtree(folder / left, ignore_errors=True)
+    shutil.copytree(folder / "whole", folder / "run")
+    with chdir(folder):
+        return outcome(words)

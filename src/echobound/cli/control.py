@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from echobound.cli.runs import Run, stored_model
-from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, words
+from echobound.cli.terminal import AsJson, Quiet, console, print_json, print_lines, text_cell, words
 from echobound.data import read_table
 from echobound.errors import DataError, InputError
 from echobound.files import write_whole
@@ -219,7 +219,7 @@ def _write(output: Path | None, page: Path | None, loops: dict[str, Any], senten
         text, first = io.StringIO(), loops["MPC"]
         writer = csv.writer(text, lineterminator="\n")
         names = [f"{name} {what}" for what in ("reference", "true", "measured") for name in first.output_names]
-        writer.writerow(["sample", *names, *first.input_names])
+        writer.writerow(map(text_cell, ["sample", *names, *first.input_names]))
         for k, row in enumerate(np.concatenate([first.reference, first.y, first.measured, first.u], axis=1).tolist()):
             writer.writerow([k + 1, *map(repr, row)])
         write_whole(output, text.getvalue().encode())

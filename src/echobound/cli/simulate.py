@@ -16,7 +16,7 @@ import typer
 from echobound.cli.options import Options
 from echobound.cli.reading import NAMED, PANEL, Reading
 from echobound.cli.runs import Run, stored_model
-from echobound.cli.terminal import AsJson, console, print_json, say
+from echobound.cli.terminal import AsJson, console, print_json, say, text_cell
 from echobound.data import Record
 from echobound.diagnostics.coverage import Excursion, excursions, named_beyond
 from echobound.errors import InputError
@@ -114,7 +114,7 @@ def table_of(runs: Sequence[Response], model: Any, word: str = "simulated") -> s
     heads = [*(["experiment"] if several else []), "sample", "time", *model.input_names]
     heads += [f"{name} (measured)" for name in model.output_names if measured]
     heads += [*(f"{name} ({word})" for name in model.output_names), *([BEYOND] if extrapolated else [])]
-    writer.writerow([_no_formula(head) for head in heads])
+    writer.writerow([text_cell(head) for head in heads])
     for one in runs:
         first, record = one.simulation.first, one.record
         empty = [""] * len(model.output_names)
@@ -122,13 +122,9 @@ def table_of(runs: Sequence[Response], model: Any, word: str = "simulated") -> s
         for k, row in enumerate(one.simulation.y.tolist(), start=first):
             seen = (map(repr, record.y[k].tolist()) if one.measured else empty) if measured else ()
             cells = [k + 1, f"{k * model.sampling_time:.12g}", *map(repr, record.u[k].tolist()), *seen, *map(repr, row)]
-            cells += [_no_formula(named[k])] if extrapolated else []
-            writer.writerow([*([_no_formula(one.name)] if several else []), *cells])
+            cells += [text_cell(named[k])] if extrapolated else []
+            writer.writerow([*([text_cell(one.name)] if several else []), *cells])
     return text.getvalue()
-
-
-def _no_formula(text: str) -> str:
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def score_words(scores: Summary, units: Sequence[str]) -> str:

@@ -40,6 +40,18 @@ def say(text: str, *, error: bool = False, end: str = "\n") -> None:
     print(printable(text), file=sys.stderr if error else sys.stdout, end=end, flush=error)
 
 
+def text_cell(text: str) -> str:
+    r"""A text as a cell of a CSV file: what a spreadsheet would take for a formula gets an apostrophe before it.
+
+    Examples
+    --------
+    >>> text_cell("=1+1"), text_cell("level")
+    ("'=1+1", 'level')
+    """
+    text = printable(text)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON; non-finite numbers become null."""
     say(json.dumps(jsonable(value), indent=2, ensure_ascii=False))

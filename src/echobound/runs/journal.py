@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -25,8 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from echobound.data.experiments import Experiments
-from echobound.errors import EchoboundError
-from echobound.files import digest, read_json
+from echobound.errors import DamagedFile, EchoboundError
+from echobound.files import digest, read_json, require_plain
 from echobound.plan import SettledPlan
 from echobound.scenario import Certificate, epsilon_exact
 from echobound.scenario.words import confidence, upward
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from echobound.runs.folder import RunFolder
 
 FILE = "searches.jsonl"
+BEGINNING = b'{"data": '  # of an entry
 LARGEST = 16 * 2**20  # bytes: what is larger is no journal of ours
 MOST_FOLDERS = 1000  # run folders that are looked at for searches that are not entered
 
@@ -113,30 +115,34 @@ class Journal:
     def __init__(self, parent: Path) -> None:
         self.path = parent / FILE
 
-    def _lines(self) -> list[str]:
-        try:
-            if self.path.is_symlink() or self.path.stat().st_size > LARGEST:
-                return []
-            return self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return []
-
     def entries(self) -> list[dict[str, Any]]:
         """All entries that can be read, also those that do not follow from the one before: see `intact`."""
-        return [entry for line in self._lines() if (entry := _entry(line)) is not None]
+        return [entry for line in self._lines() or [] if (entry := _entry(line)) is not None]
 
     @property
     def intact(self) -> bool:
         """Whether every line is an entry that follows from the one before."""
-        previous = ""
-        for line in self._lines():
+        lines, previous = self._lines(), ""
+        for line in lines or []:
             entry = _entry(line)
             if entry is None or entry["previous"] != previous:
                 return False
             previous = entry["digest"]
             if digest({name: value for name, value in entry.items() if name != "digest"}) != previous:
                 return False
-        return not self.path.is_symlink()
+        return lines is not None
+
+    def _lines(self) -> list[str] | None:
+        """The lines of the journal, none where there is no journal yet; None if this is no file that could be one."""
+        try:
+            require_plain(self.path)  # beside a folder from somebody else there may be a link, or a pipe to wait at
+            if self.path.stat().st_size > LARGEST:
+                return None
+            return self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        except (OSError, DamagedFile):
+            return None
 
     def number(self, data: str, plan: str) -> int | None:
         """The number of a plan among the different ones that searched these data; None if it is not entered."""
@@ -161,7 +167,11 @@ class Journal:
         try:
             with _alone(self.path) as file:
                 if self.standing(data, plan.digest) is None:
-                    entries = self.entries()
+                    _mend_end(file)
+                    entries, lines = self.entries(), self._lines()
+                    if lines is None or (lines and not entries):
+                        _warn(f"{self.path} holds something else")
+                        return None
                     for found in (*_unlisted(self.path.parent, data, plan, entries), _about(data, plan.to_dict(), run)):
                         found["previous"] = entries[-1]["digest"] if entries else ""
                         entries.append({**found, "digest": digest(found)})
@@ -169,8 +179,11 @@ class Journal:
                     file.flush()
                     os.fsync(file.fileno())
             return self.standing(data, plan.digest)
-        except OSError:
-            return None
+        except DamagedFile as error:
+            _warn(str(error))
+        except OSError:  # a parent where we may not write
+            pass
+        return None
 
 
 def _about(data: str, plan: dict[str, Any], run: str) -> dict[str, Any]:
@@ -245,8 +258,9 @@ def _entry(line: str) -> dict[str, Any] | None:
 def _alone(path: Path) -> Iterator[Any]:
     """The journal, open to append, while nobody else appends."""
     # No link is followed: it might lead to any file of ours.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+    require_plain(path)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags, 0o666), "r+", encoding="utf-8") as file:
         try:
             import fcntl
         except ImportError:  # elsewhere two searches that start in the same instant may cut the chain, which shows
@@ -254,3 +268,26 @@ def _alone(path: Path) -> Iterator[Any]:
             return
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
+
+
+def _mend_end(file: Any) -> None:
+    """Remove the beginning of an entry whose writer was killed, or found the disk full: nothing could follow it."""
+    raw = file.buffer
+    if raw.seek(0, os.SEEK_END) > LARGEST:
+        return
+    raw.seek(0)
+    whole, newline, last = raw.read().rpartition(b"\n")
+    try:
+        json.loads(last)
+        raw.write(b"\n")  # by an editor that ends no line
+    except ValueError:
+        if last.startswith(BEGINNING[: len(last)]):  # ours, and nothing that only has this name
+            raw.truncate(len(whole + newline))
+
+
+def _warn(why: str) -> None:
+    warnings.warn(
+        f"this search is not counted among those on the same data ({why}): put the journal in order, or remove it to"
+        " begin another",
+        stacklevel=4,
+    )
