@@ -188,7 +188,7 @@ def test_a_folder_that_cannot_be_written(ph_records, tmp_path):
         "except RunError as error: print(error)"
     )
     # Imported first, in case another user may not read the sources.
-    code = "import echobound.runs.lock\n" + code
+    code = "import fcntl, echobound.runs.lock\n" + code
     target = tmp_path / "r"
     for parent in [tmp_path, *tmp_path.parents][:3]:
         if os.getuid() == 0 and parent != Path("/tmp"):

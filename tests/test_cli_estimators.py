@@ -35,7 +35,7 @@ def test_show_derives_the_certificate_and_names_no_model(desk):
         "certificate": certificate.to_dict(),
     }
     assessed = {"summary", "verdict", "linear", "scores", "diagnostics"}
-    named = {"run", "certificate", "ended", "delivered", "reason", "bound", "bounded", "held", "notes"}
+    named = {"run", "certificate", "search", "ended", "delivered", "reason", "bound", "bounded", "held", "notes"}
     assert set(content) == assessed | named
     assert content["verdict"] is content["linear"] is content["summary"] is None, "there are no data to judge it by"
     assert content["delivered"] is content["bound"] is None, "nothing is stored that could be delivered"

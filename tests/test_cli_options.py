@@ -103,7 +103,7 @@ def test_every_setting_of_the_plan_is_an_option_of_identify_with_its_help():
     described = {one.name: one.metadata["help"] for one in fields(Plan) if one.metadata}
     assert set(described) == {one.name for one in fields(Plan)} - NOT_OPTIONS
     for name, text in described.items():
-        assert options[f"--{name}"].help == text
+        assert options[f"--{name.replace('_', '-')}"].help == text
     for name in ("--law", "--scores"):
         assert options[name].default is None, "the one depends on what else is given, the other on the law"
     assert options["--quick"].default is False
