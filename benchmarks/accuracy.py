@@ -25,7 +25,8 @@ from echobound.data import Record, read_csv
 from echobound.draws import draw_key
 from echobound.errors import DataError
 from echobound.files import write_json, write_whole
-from echobound.identify import Identification, identify
+from echobound.identification import Identification
+from echobound.identify import identify
 from echobound.network import network_law_from_dict, respond
 from echobound.scores import fit, rmse
 

@@ -24,6 +24,7 @@ ORDER = [
     {"campaign"},
     {"report"},
     {"export"},
+    {"identification"},
     {"identify", "verify", "generalise", "audit"},
     {"compare", "renew", "estimators", "control"},
     {"reproduce"},

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from echobound.errors import EchoboundError
     from echobound.export import export_model
     from echobound.generalise import generalise
-    from echobound.identify import Identification, identify
+    from echobound.identification import Identification
+    from echobound.identify import identify
     from echobound.network import (
         Choice,
         Committee,
@@ -100,7 +101,8 @@ _ROOMS = {
     "campaign": ("Computing",),
     "report": ("compare_figure",),
     "export": ("export_model",),
-    "identify": ("Identification", "identify"),
+    "identification": ("Identification",),
+    "identify": ("identify",),
     "compare": ("compare",),
     "verify": ("verify",),
     "generalise": ("generalise",),

@@ -12,7 +12,8 @@ from echobound.data import Record, as_records
 from echobound.data.copies import common
 from echobound.data.experiments import records_digest
 from echobound.errors import InputError
-from echobound.identify import Identification, identify
+from echobound.identification import Identification
+from echobound.identify import identify
 from echobound.plan import RenewalStep, settle_validation
 from echobound.runs import Progress, RunFolder
 from echobound.scenario.statements.renewal import require_independent

@@ -18,7 +18,7 @@ from echobound.cli.show import assessment_facts, model_facts, print_result
 from echobound.cli.terminal import AsJson, Quiet, print_json, progress, words
 from echobound.data import Record
 from echobound.errors import InputError
-from echobound.identify import Identification
+from echobound.identification import Identification
 from echobound.network import PlantModel
 from echobound.plan import Plan
 from echobound.plants import ph_experiment

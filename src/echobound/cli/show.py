@@ -11,7 +11,7 @@ from echobound.cli.terminal import console, say
 from echobound.diagnostics.paired import Difference
 from echobound.diagnostics.telling import told
 from echobound.diagnostics.verdict import SYMBOLS, WORDS
-from echobound.identify import Identification
+from echobound.identification import Identification
 from echobound.network import bound_words
 from echobound.report.panels import ScorePanel, histogram
 from echobound.runs import RunFolder
