@@ -62,7 +62,7 @@ class Identification:
 
     Examples
     --------
-    >>> from echobound.plants import ph_experiment
+    >>> from echobound import identify, ph_experiment
     >>> result = identify(*ph_experiment(samples=(400, 300)), law="paper", order=10, networks=20)
     >>> result.table["index"].tolist() == list(range(20)), result.network.order, result.run
     (True, 10, None)
