@@ -204,7 +204,11 @@ def test_the_page_needs_nothing_from_outside(page):
     [policy] = [a["content"] for tag, a in page.tags if tag == "meta" and "http-equiv" in a]
     assert "default-src 'none'" in policy
     assert "http" not in policy
-    assert {attributes.get("type") for tag, attributes in page.tags if tag == "script"} == {None, "application/json", "text/plain"}
+    assert {attributes.get("type") for tag, attributes in page.tags if tag == "script"} == {
+        None,
+        "application/json",
+        "text/plain",
+    }
 
 
 def test_of_bokehs_scripts_the_core_alone_is_in_the_page_and_once(run):

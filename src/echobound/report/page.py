@@ -74,11 +74,11 @@ def svg(figure: Figure) -> str:
 
 
 def _shorter(path: str) -> str:
-    """A long line by its steps in tenths of a point, finer than any printer: a quarter of what is written otherwise.
+    r"""A long line by its steps in tenths of a point, finer than any printer: a quarter of what is written otherwise.
 
     Examples
     --------
-    >>> _shorter("M 10.04 20 \\nL 10.51 19.5 \\nL 11 19.96 \\nM 30 1 \\nL 31 1.2 \\n")
+    >>> _shorter("M 10.04 20 \nL 10.51 19.5 \nL 11 19.96 \nM 30 1 \nL 31 1.2 \n")
     'M10 20l.5-.5.5.5M30 1l1 .2'
     """
     parts = []

@@ -41,7 +41,7 @@ MODEL_COLOURS = ("accent", "second", "third")
 
 
 def outputs_plot(response: Response, beside: int = 1) -> LayoutDOM:
-    """Measured and simulated outputs, and their errors, all moving together; `beside` is how many such figures share."""
+    """Measured and simulated outputs, and their errors, all moving together; `beside` such figures share the page."""
     from bokeh.models import ColumnDataSource
 
     outputs = len(response.names)
@@ -68,7 +68,9 @@ def outputs_plot(response: Response, beside: int = 1) -> LayoutDOM:
         first = _line(upper, "t", "y", source, "measured")
         error = panel.largest_error
         x = "time (s)" if i == outputs - 1 and not response.inputs else ""
-        lower = _plot(low_height, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True)
+        lower = _plot(
+            low_height, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True
+        )
         tips = [("time (s)", "@t{0,0.[000]}"), ("measured", "@y{%.5g}")]
         for j, whose in enumerate(panel.shown):
             colour = MODEL_COLOURS[j % len(MODEL_COLOURS)]
