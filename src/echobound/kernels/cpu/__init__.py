@@ -13,7 +13,8 @@ import numpy as np
 from echobound.arrays import Rows
 from echobound.kernels.base import Run, Trial, TrialKernel
 from echobound.kernels.blas import one_blas_thread
-from echobound.kernels.cpu import batch, bidiagonal, cascade, derivatives, fortran, philox, rollout, stages, step
+from echobound.kernels.cpu import batch, bidiagonal, cascade, derivatives, descent, fortran, philox, rollout
+from echobound.kernels.cpu import stages, step
 from echobound.kernels.cpu.cache import compiled_in, keep_compiled
 from echobound.kernels.cpu.cascade import CompiledCascadeTools
 from echobound.kernels.cpu.preparing import prepare
@@ -25,7 +26,7 @@ from echobound.network.training import Tools
 
 __all__ = ["CPUKernel"]
 
-COMPILED = compiled_in(batch, bidiagonal, cascade, derivatives, fortran, philox, rollout, stages, step)
+COMPILED = compiled_in(batch, bidiagonal, cascade, derivatives, descent, fortran, philox, rollout, stages, step)
 NOT_KEPT = keep_compiled(COMPILED)
 """Why compiled code is not kept between processes; empty if it is."""
 

@@ -40,7 +40,7 @@ def _combine(z, target, sources, weights, used, count):
 
 
 @njit(**OPTIONS)
-def _accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, z, chunk, total, blas):
+def accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, z, chunk, total, blas):
     """total += [J, e]'[J, e] over one segment; see `network.derivatives` for the recursion.
 
     The rows of z are S(k), S(k+1), which change places, and a ring of F(k), F(k-1) .. F(k-m).
@@ -161,6 +161,6 @@ def normal_equations(
     net, readout_inputs = (values, columns, W_u, W_y, bias, leak), readout_inputs_of(reservoir.hyper)
     rest = (padding, clip_of(limits, len(readout)), whole, contiguous(importance), z, chunk, total, blas)
     for u, y, washout in segments:
-        _accumulate(net, readout_inputs, contiguous(readout), contiguous(u), contiguous(y), washout, *rest)
+        accumulate(net, readout_inputs, contiguous(readout), contiguous(u), contiguous(y), washout, *rest)
     total = np.tril(total) + np.tril(total, -1).T  # Fortran's upper triangle is the lower one here
     return NormalEquations(float(total[-1, -1]), total[:-1, -1].copy(), total[:-1, :-1].copy())
