@@ -6,13 +6,12 @@ The arithmetic is that of `network.training.cascade_tools`; the order of some su
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from echobound.arrays import Array, Matrix
-from echobound.kernels.cpu.fortran import ADDRESSES, gram_update
+from echobound.kernels.cpu.fortran import gram_update, routines
 from echobound.network.cascade import Cascade, taps
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
 
@@ -29,7 +28,7 @@ class CompiledCascadeTools(CascadeTools):
         totals, chunk, parts = np.zeros((2, size, size)), np.zeros((CHUNK, size)), _arrays(cascade)
         for one in stretches:
             bounds = np.array([one.first, one.split, len(one.u)])
-            _features_gram(*parts, one.u, one.y, bounds, chunk, totals, *_blas())
+            _features_gram(*parts, one.u, one.y, bounds, chunk, totals, *routines())
         return _whole(totals[0]), _whole(totals[1])
 
     def jacobian_gram(self, cascade: Cascade, readout: Matrix, stretches: Sequence[Stretch]) -> Array:
@@ -44,17 +43,13 @@ class CompiledCascadeTools(CascadeTools):
         parts = _arrays(cascade)
         for one in stretches:
             bounds = np.array([one.first, one.split])
-            _jacobian_gram(*parts, now, then, direct, linear, one.u, one.y, bounds, chunks, totals, *_blas())
+            _jacobian_gram(*parts, now, then, direct, linear, one.u, one.y, bounds, chunks, totals, *routines())
         return np.array([_whole(total) for total in totals])
 
 
 def _arrays(cascade: Cascade) -> tuple[Array, ...]:
     parts = (cascade.front, cascade.front_factors, cascade.weights, cascade.bias, cascade.back, cascade.back_factors)
     return tuple(np.ascontiguousarray(part, dtype=np.float64) for part in parts)
-
-
-def _blas() -> tuple[Any, ...]:
-    return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
 
 
 def _whole(total: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, uint64
 
 from echobound.arrays import Matrix, Signal, Vector
-from echobound.kernels.cpu.fortran import ADDRESSES, gram_update
+from echobound.kernels.cpu.fortran import gram_update, routines
 from echobound.kernels.cpu.net import clip_of, contiguous, readout_inputs_of
 from echobound.kernels.cpu.stages import fill_tail
 from echobound.kernels.cpu.step import OPTIONS, bare, tanh
@@ -153,7 +153,7 @@ def normal_equations(
     count = weights_of(reservoir, readout, whole).size
     chunk, total = np.empty((CHUNK, count + 1)), np.zeros((count + 1, count + 1))
     z = np.empty((2 * reservoir.order + (reservoir.hyper.output_delays + 1) * len(readout), count))
-    blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
+    blas = routines()
     columns = np.ascontiguousarray(reservoir.columns, dtype=np.int64)
     values, W_u, W_y, bias, leak = (
         contiguous(getattr(reservoir, name)) for name in ("values", "W_u", "W_y", "bias", "leak")

@@ -14,7 +14,7 @@ from numba import carray, njit
 
 from echobound.arrays import Array, Columns, Integers, Matrix, Vector
 from echobound.kernels.cpu.derivatives import CHUNK, accumulate
-from echobound.kernels.cpu.fortran import ADDRESSES, cholesky, inner, triangle_solve
+from echobound.kernels.cpu.fortran import cholesky, inner, routines, triangle_solve
 from echobound.kernels.cpu.net import clip_of, contiguous, net_of, readout_inputs_of
 from echobound.kernels.cpu.philox import EXACT
 from echobound.kernels.cpu.stages import free_run
@@ -77,7 +77,7 @@ def descend(draw: ReservoirDraw, readout: Matrix, data: TrainingData, course: Co
     _descend(
         fixed, room, readout_inputs_of(reservoir.hyper), clip_of(draw.limits, outputs), _shapes(reservoir, readout),
         contiguous(theta), _drawn(reservoir), np.array([sets[1] is sets[0], sets[2] is sets[0]]), steps,
-        course.until, first_damping(course.whole), (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)), found,
+        course.until, first_damping(course.whole), routines(), found,
     )  # fmt: skip
     changed = [with_weights(reservoir, readout, one) for one in found]
     return {

@@ -48,6 +48,11 @@ def number(typingctx: Any, address: Any, pointers: Any) -> Any:
     return types.float64(types.int64, types.UniTuple(types.int64, len(pointers))), codegen
 
 
+def routines() -> tuple[Any, ...]:
+    """What a compiled function needs to call them: their addresses, and work arrays of its own."""
+    return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
+
+
 # Arguments that Fortran takes by pointer are in these work arrays, which the caller owns: an array made inside would be
 # freed before the call, since only its address is used.
 #   ints: n, k, lda, info, ... as int32;  reals: alpha, beta;  flags: characters

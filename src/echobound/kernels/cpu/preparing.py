@@ -18,8 +18,9 @@ from echobound.network.cascade import Cascade, energy_factors
 from echobound.network.cascade_law import CascadeLaw
 from echobound.network.law import ReservoirLaw
 from echobound.network.reservoir import ReservoirDraw
-from echobound.network.training import LeastSquares, TrainingSegment
+from echobound.network.training import FreeRun, LeastSquares, Trainer, TrainingSegment
 from echobound.network.training.cascade_tools import Stretch
+from echobound.network.training.free_run import Course
 from echobound.scores import get_score
 
 SIGNAL = np.sin(np.arange(12.0))[:, None]
@@ -31,37 +32,42 @@ def prepare(problem: Problem, compiling: Callable[[], None]) -> None:
     The types of their arguments are the same for all laws and data, so that one run is enough. Whatever is left out
     here is loaded, or compiled, when it is first called.
     """
-    with one_blas_thread(), event.install_listener("numba:compile", _Announcer(compiling)):
+    announcer = _Announcer(compiling)
+    with one_blas_thread(), event.install_listener("numba:compile", announcer):
         for kind in getattr(problem.law, "laws", (problem.law,)):
             if isinstance(kind, CascadeLaw):
                 _run_cascade()
             elif isinstance(kind, ReservoirLaw):
-                _run_reservoir(problem.horizon, not isinstance(kind.training, LeastSquares))
-        if batch.suits(problem):
-            _run_batch()
+                batches = batch.suits(problem.of_law(kind))
+                if batches:
+                    _run_batch()
+                if not batches or announcer.told:  # where the batch is kept so is what trains one network: it can wait
+                    _run_reservoir(problem.horizon, kind.training)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
     """Tells of the first function that is compiled."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell: Callable[[], None] | None = tell
+        self._tell, self.told = tell, False
 
     def on_start(self, _: Any) -> None:
-        if self._tell is not None:
-            tell, self._tell = self._tell, None
-            tell()
+        if not self.told:
+            self.told = True
+            self._tell()
 
     def on_end(self, _: Any) -> None:
         pass
 
 
-def _run_reservoir(horizon: int | None, derivatives: bool) -> None:
+def _run_reservoir(horizon: int | None, training: Trainer) -> None:
     draw = ReservoirDraw(ReservoirLaw(order=3), inputs=1, outputs=1, seed=0, index=0)
     tools, data = CompiledTools(draw), [TrainingSegment(SIGNAL, SIGNAL, SIGNAL, washout=2)]
     [(_, readout)] = tools.least_squares(draw, data, (1e-4,))
     tools.simulate(draw, [readout], SIGNAL, SIGNAL, 2, horizon)
-    if derivatives:
+    if isinstance(training, FreeRun):
+        tools.descend(draw, readout, data, Course((1,), 1, (100, 100), True, 1e-4))
+    elif not isinstance(training, LeastSquares):
         tools.normal_equations(draw, readout, data, np.ones(1), True)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from echobound.arrays import Array, Matrix, Signal, Vector
 from echobound.kernels.cpu import derivatives, descent, stages
-from echobound.kernels.cpu.fortran import ADDRESSES
+from echobound.kernels.cpu.fortran import routines
 from echobound.kernels.cpu.net import contiguous, drawn_net, net_of, readout_inputs_of
 from echobound.kernels.cpu.simulation import run
 from echobound.kernels.cpu.step import Net, rest
@@ -74,7 +74,7 @@ class CompiledTools:
         total = workspace.array("total", p + outputs, p + outputs)
         factor = workspace.array("factor", p + outputs, p + outputs)
         chunk = workspace.array("chunk", CHUNK, p + outputs)
-        blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
+        blas = routines()
         total[:] = 0.0
         if any(ridges):  # the minimum norm does not come from the Gram matrix, which has half of the digits only
             net, readout_inputs = self._net(draw), readout_inputs_of(draw.hyper)
