@@ -114,29 +114,55 @@ def _arrays(fixed, shapes, theta, drawn):
 
 
 @njit(**EXACT)
-def _pairwise(values, start, count):
-    """The sum of numbers in the order in which NumPy adds them up."""
+def _leaf(values, start, count):
+    """The sum of up to 128 numbers in NumPy's order."""
     if count < 8:
         total = 0.0
         for i in range(start, start + count):
             total += values[i]
         return total
-    if count > 128:
-        half = count // 2
-        half -= half % 8
-        return _pairwise(values, start, half) + _pairwise(values, start + half, count - half)
     a, b, c, d = values[start], values[start + 1], values[start + 2], values[start + 3]
     e, f, g, h = values[start + 4], values[start + 5], values[start + 6], values[start + 7]
-    i = 8
-    while i < count - count % 8:
-        k = start + i
-        a, b, c, d = a + values[k], b + values[k + 1], c + values[k + 2], d + values[k + 3]
-        e, f, g, h = e + values[k + 4], f + values[k + 5], g + values[k + 6], h + values[k + 7]
+    i = start + 8
+    while i < start + count - count % 8:
+        a, b, c, d = a + values[i], b + values[i + 1], c + values[i + 2], d + values[i + 3]
+        e, f, g, h = e + values[i + 4], f + values[i + 5], g + values[i + 6], h + values[i + 7]
         i += 8
     total = ((a + b) + (c + d)) + ((e + f) + (g + h))
-    while i < count:
-        total += values[start + i]
+    while i < start + count:
+        total += values[i]
         i += 1
+    return total
+
+
+@njit(**EXACT)
+def pairwise(values):
+    """The sum of numbers in the order in which NumPy adds them up: halves first, each by itself.
+
+    With a stack of its own: a recursive function that Numba has kept on disk crashes when it is loaded.
+    """
+    starts, counts, stages, lefts = (
+        np.zeros(64, np.int64), np.zeros(64, np.int64), np.zeros(64, np.int64), np.zeros(64)
+    )  # fmt: skip
+    counts[0], top, total = values.size, 0, 0.0
+    while top >= 0:
+        start, count = starts[top], counts[top]
+        half = count // 2
+        half -= half % 8
+        if count <= 128:
+            total = _leaf(values, start, count)
+            top -= 1
+        elif stages[top] == 0:
+            stages[top] = 1
+            top += 1
+            starts[top], counts[top], stages[top] = start, half, 0
+        elif stages[top] == 1:
+            stages[top], lefts[top] = 2, total
+            top += 1
+            starts[top], counts[top], stages[top] = start + half, count - half, 0
+        else:
+            total = lefts[top] + total
+            top -= 1
     return total
 
 
@@ -148,7 +174,7 @@ def _squared(y, washout, run, importance):
         for o in range(run.shape[2]):
             error = (y[washout + k, o] - run[0, k, o]) * importance[o]
             errors[k, o] = error * error
-    return _pairwise(errors.reshape(-1), 0, errors.size)
+    return pairwise(errors.reshape(-1))
 
 
 @njit(**OPTIONS)
