@@ -129,21 +129,21 @@ def long(count: int) -> None:
     train_network(CPU, task, 0)[0].simulate(record.u)
 
 
-SECTIONS = {"threads": scaling.scaling, "simulate": simulate, "afterwards": afterwards, "many": many}
+SECTIONS = {"scaling": scaling.scaling, "simulate": simulate, "afterwards": afterwards, "many": many}
 
 
 def section(results: dict) -> list[str]:
     """What `RESULTS.md` says about it."""
     lines: list[str] = []
-    if "threads" in results:
+    if "scaling" in results:
         lines += [
             "## Threads and processes",
             "",
-            "What workers are worth, in cores, each with its own share of the same networks at the same time: as separate",
-            "processes, and as threads of one. The campaign ends with its last worker. Outside of compiled code is all that",
-            "one thread can keep another waiting for.",
+            "What workers are worth, in cores, each with its own share of the same networks at the same time: as",
+            "separate processes, and as threads of one. The campaign ends with its last worker. Outside of compiled",
+            "code is all that one thread can keep another waiting for.",
             "",
-            *scaling.table(results["threads"]),
+            *scaling.table(results["scaling"]),
             "",
         ]
     if "simulate" in results:

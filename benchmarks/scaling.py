@@ -1,4 +1,4 @@
-"""Threads against as many separate processes, on a machine with many cores: ``python benchmarks/scaling.py [CASE ...]``.
+"""Threads against as many separate processes, on many cores: ``python benchmarks/scaling.py [CASE ...]``.
 
 Each worker has its own share of the same networks, all at the same time: once as threads of this process, once as
 processes that know nothing of each other. What threads lose is the ratio of the time they need in sum. A campaign with

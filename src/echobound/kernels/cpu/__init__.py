@@ -21,12 +21,13 @@ from echobound.kernels.cpu import (
     descent,
     fortran,
     philox,
+    projection,
     rollout,
     stages,
     step,
 )
 from echobound.kernels.cpu.cache import compiled_in, keep_compiled
-from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.cpu.cascade_tools import CompiledCascadeTools
 from echobound.kernels.cpu.preparing import prepare
 from echobound.kernels.cpu.tools import CompiledTools
 from echobound.kernels.problem import Problem
@@ -36,7 +37,11 @@ from echobound.network.training import Tools
 
 __all__ = ["CPUKernel"]
 
-COMPILED = compiled_in(batch, bidiagonal, cascade, derivatives, descent, fortran, philox, rollout, stages, step)
+COMPILED = compiled_in(
+    batch, bidiagonal, cascade, derivatives, descent, fortran, philox, projection, rollout, stages, step
+)
+    batch, bidiagonal, cascade, derivatives, descent, fortran, philox, projection, rollout, stages, step
+)
 NOT_KEPT = keep_compiled(COMPILED)
 """Why compiled code is not kept between processes; empty if it is."""
 

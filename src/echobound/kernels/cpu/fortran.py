@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-ROUTINES = (("blas", "dsyrk"), ("lapack", "dpotrf"), ("lapack", "dpotrs"), ("blas", "ddot"))
+ROUTINES = (("blas", "dsyrk"), ("lapack", "dpotrf"), ("lapack", "dpotrs"), ("blas", "ddot"), ("blas", "dtrsm"))
 ADDRESSES = np.array([get_cython_function_address(f"scipy.linalg.cython_{a}", b) for a, b in ROUTINES], dtype=np.int64)
 """Addresses of these routines in this process."""
 
@@ -50,7 +50,7 @@ def number(typingctx: Any, address: Any, pointers: Any) -> Any:
 
 def routines() -> tuple[Any, ...]:
     """What a compiled function needs to call them: their addresses, and work arrays of its own."""
-    return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
+    return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(4, np.uint8)
 
 
 # Arguments that Fortran takes by pointer are in these work arrays, which the caller owns: an array made inside would be
@@ -94,3 +94,16 @@ def inner(addresses, ints, vector):
     ints[0], ints[1] = vector.size, 1
     i, v = ints.ctypes.data, vector.ctypes.data
     return number(addresses[3], (i, v, i + 4, v, i + 4))
+
+
+@njit(nogil=True)
+def schur_complement(addresses, ints, reals, flags, factor, rows, matrix):
+    """Subtract rows inverse(G) rows' from a matrix (its lower triangle in C), with the factor of G; `rows` is used up."""
+    p, n = rows.shape[1], rows.shape[0]
+    ints[0], ints[1], ints[2], ints[3] = p, n, factor.shape[1], n
+    reals[0], reals[1] = 1.0, -1.0
+    flags[0], flags[1], flags[2], flags[3] = ord("U"), ord("T"), ord("L"), ord("N")
+    i, r, f = ints.ctypes.data, reals.ctypes.data, flags.ctypes.data
+    a, b, c = factor.ctypes.data, rows.ctypes.data, matrix.ctypes.data
+    call(addresses[4], (f + 2, f, f + 1, f + 3, i, i + 4, r, a, i + 8, b, i))
+    call(addresses[0], (f, f + 1, i + 4, i, r + 8, b, i, r, c, i + 12))

@@ -11,7 +11,7 @@ from numba.core import event
 from echobound.data.record import Record
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu import batch
-from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.cpu.cascade_tools import CompiledCascadeTools
 from echobound.kernels.cpu.tools import CompiledTools
 from echobound.kernels.problem import Problem, hold_out
 from echobound.network.cascade import Cascade, energy_factors
@@ -21,6 +21,7 @@ from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import FreeRun, LeastSquares, Trainer, TrainingSegment
 from echobound.network.training.cascade_tools import Stretch
 from echobound.network.training.free_run import Course
+from echobound.network.training.separable import Coordinates
 from echobound.scores import get_score
 
 SIGNAL = np.sin(np.arange(12.0))[:, None]
@@ -82,4 +83,4 @@ def _run_cascade() -> None:
     cascade = Cascade(sections, factors, np.array([[1.0, 0.0, 0.5]]), np.zeros(1), sections, factors)
     tools, stretches = CompiledCascadeTools(), [Stretch(SIGNAL, SIGNAL, 2, 9)]
     tools.features_gram(cascade, stretches)
-    tools.jacobian_gram(cascade, np.ones((1, cascade.columns)), stretches)
+    tools.descend(Coordinates(cascade, shared=True), stretches, 1e-3, 1)
