@@ -40,8 +40,6 @@ __all__ = ["CPUKernel"]
 COMPILED = compiled_in(
     batch, bidiagonal, cascade, derivatives, descent, fortran, philox, projection, rollout, stages, step
 )
-    batch, bidiagonal, cascade, derivatives, descent, fortran, philox, projection, rollout, stages, step
-)
 NOT_KEPT = keep_compiled(COMPILED)
 """Why compiled code is not kept between processes; empty if it is."""
 

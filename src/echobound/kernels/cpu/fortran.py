@@ -98,7 +98,7 @@ def inner(addresses, ints, vector):
 
 @njit(nogil=True)
 def schur_complement(addresses, ints, reals, flags, factor, rows, matrix):
-    """Subtract rows inverse(G) rows' from a matrix (its lower triangle in C), with the factor of G; `rows` is used up."""
+    """Subtract rows inverse(G) rows' from a matrix (its lower triangle in C), given the factor of G; rows change."""
     p, n = rows.shape[1], rows.shape[0]
     ints[0], ints[1], ints[2], ints[3] = p, n, factor.shape[1], n
     reals[0], reals[1] = 1.0, -1.0
