@@ -19,13 +19,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Rows, Signal
+from echobound.arrays import Rows, Signal, Vector
 from echobound.kernels.base import Kernel, Run, Trial, best_alternative, row_dtype
-from echobound.kernels.gpu.batch import law_of
+from echobound.kernels.gpu.batch import BatchResult, law_of
+from echobound.kernels.gpu.descents import work_of
 from echobound.kernels.gpu.device import gpu_problem, require_gpu
 from echobound.kernels.gpu.sharing import computed, for_card, shares_of
-from echobound.kernels.gpu.work import Work
 from echobound.kernels.problem import Problem
+from echobound.network.derivatives import weights_of, with_weights
 from echobound.network.training import Trained
 
 __all__ = ["GPUKernel", "gpu_problem"]
@@ -71,20 +72,18 @@ class GPUKernel:
     def trial(self, problem: Problem, index: int) -> Trial:
         """Draw and train one network, and simulate it."""
         law = problem.law.component(problem.key(index))
-        if not for_card(law):
+        if not for_card(law, problem):
             return self.host.trial(problem, index)
         with _card:
-            work = Work(problem.of_law(law), np.array([index], dtype=np.int64))
-            [(_, result, used)] = work.results(whole=True)
-        columns = work.hypers[0].columns(problem.inputs, problem.outputs)
-        # The setting is the ridge, beside the readout without the columns that only wider networks of a batch have.
-        folds = [zip(used[0].tolist(), readouts[0, :, :, :columns], strict=True) for readouts in result.readouts]
-        trained = [[Trained(ridge, readout) for ridge, readout in fold] for fold in folds]
-        return Trial(problem.draw(index), trained, [outputs[0] for outputs in result.outputs])
+            work = work_of(problem.of_law(law), np.array([index], dtype=np.int64))
+            [(at, result, used)] = work.results(whole=True)
+        if not len(at):
+            return self.host.trial(problem, index)
+        return trial_of(problem, index, result, 0, used[0])
 
     def over_training(self, problem: Problem, trial: Trial, best: int) -> Signal:
         """Of a demanding problem: outputs over the training data of the draw with alternative `best`."""
-        if not for_card(trial.draw.law):
+        if not for_card(trial.draw.law, problem):
             return self.host.over_training(problem, trial, best)
         _ = problem.whole  # so that both share its data
         return self._over_training(problem.of_law(trial.draw.law), np.array([trial.draw.index]), best)[0]
@@ -100,13 +99,15 @@ class GPUKernel:
         else:
             fast = all(score.of_rms is not None for score in problem.scores)
             with _card:
-                work = Work(problem, numbers)
+                work = work_of(problem, numbers)
                 rows["order"] = [hyper.order for hyper in work.hypers]
                 for at, result, used in work.results(whole=not fast):
                     table, each = work.table(result), np.arange(len(at))
                     best = best_alternative(problem, table)
                     rows["scores"][at], rows["ridge"][at] = table[each, best], used[each, best]
                     rows["status"][at] = work.status(result)[each, best]
+            if work.left:
+                rows[work.left] = self.host.evaluate(problem, numbers[work.left].tolist())
         rows["seconds"] = (time.perf_counter() - begun) / max(len(rows), 1)
         return rows
 
@@ -115,7 +116,7 @@ class GPUKernel:
         found: dict[int, Run] = {}
         alternatives = np.zeros(len(numbers), dtype=np.intp)
         with _card:
-            work = Work(problem, numbers)
+            work = work_of(problem, numbers)
             for at, result, used in work.results(whole=True):
                 alternatives[at] = best_alternative(problem, work.table(result))
                 for row, position in enumerate(at.tolist()):
@@ -124,7 +125,9 @@ class GPUKernel:
                     outputs = [fold[row, best].copy() for fold in result.outputs]
                     order, setting = work.hypers[position].order, float(used[row, best])
                     found[position] = Run(order, setting, outputs, None, law_of(problem).clip)
-        for best in np.unique(alternatives).tolist() if problem.demanding else ():
+        found |= zip(work.left, self.host.runs(problem, numbers[work.left].tolist()) if work.left else (), strict=True)
+        alternatives[work.left] = -1  # whose runs are whole
+        for best in np.unique(alternatives[alternatives >= 0]).tolist() if problem.demanding else ():
             at = np.flatnonzero(alternatives == best)
             for position, whole in zip(at.tolist(), self._over_training(problem, numbers[at], best), strict=True):
                 found[position] = replace(found[position], whole=whole)
@@ -139,6 +142,30 @@ class GPUKernel:
         whole = problem.whole.of_law(replace(law, training=law.training.chosen(best)))
         found: dict[int, Signal] = {}
         with _card:
-            for at, result, _ in Work(whole, numbers).results(whole=True):
+            work = work_of(whole, numbers)
+            for at, result, _ in work.results(whole=True):
                 found |= zip(at.tolist(), result.outputs[0][:, 0], strict=True)
+        for position in work.left:
+            index = int(numbers[position])
+            found[position] = self.host.over_training(problem, self.host.trial(problem, index), best)
         return [found[position] for position in range(len(numbers))]
+
+
+def trial_of(problem: Problem, index: int, result: BatchResult, row: int, used: Vector) -> Trial:
+    """What the card found of one draw; `used` are the settings of its alternatives."""
+    draw = problem.draw(index)
+    columns = draw.hyper.columns(problem.inputs, problem.outputs)
+    trained: list[list[Trained]] = []
+    for fold, readouts in enumerate(result.readouts):
+        # Without the columns that only wider networks of a batch have.
+        own = list(zip(used.tolist(), readouts[row, :, :, :columns], strict=True))
+        if not len(result.weights):
+            trained.append([Trained(setting, readout) for setting, readout in own])
+            continue
+        changed = []
+        for (setting, readout), theta in zip(own, result.weights[fold][row], strict=True):
+            count = weights_of(draw.reservoir, readout, whole=True).size
+            reservoir, same = with_weights(draw.reservoir, readout, theta[:count])
+            changed.append(Trained(setting, same.copy(), reservoir))
+        trained.append(changed)
+    return Trial(draw, trained, [outputs[row] for outputs in result.outputs])

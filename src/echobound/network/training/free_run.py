@@ -169,7 +169,7 @@ def squares(draw: ReservoirDraw, network: Network, data: TrainingData, tools: To
     if not np.isfinite(readout).all():
         return math.inf
     own, total = draw if reservoir is None else draw.with_reservoir(reservoir), 0.0
-    importance = _importance(data)
+    importance = importance_of(data)
     for segment in data:
         [outputs] = tools.simulate(own, [readout], segment.u, segment.y, segment.washout, None)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -177,7 +177,7 @@ def squares(draw: ReservoirDraw, network: Network, data: TrainingData, tools: To
     return total if math.isfinite(total) else math.inf
 
 
-def _importance(data: TrainingData) -> Vector:
+def importance_of(data: TrainingData) -> Vector:
     """By what each output's error is multiplied, so that all of them count alike."""
     spread = np.concatenate([segment.y[segment.washout :] for segment in data]).std(axis=0)
     return np.asarray(1.0 / np.where(spread > 0, spread, 1.0))
@@ -202,7 +202,7 @@ class Descent:
             self._take(data)
 
     def _take(self, data: TrainingData) -> None:
-        self.data, self.ended, self.importance = data, False, _importance(data)
+        self.data, self.ended, self.importance = data, False, importance_of(data)
         samples = sum((len(segment.u) - segment.washout) * self.draw.outputs for segment in data)
         self.pull = self.penalty * samples
         self.cost = self._cost(self.network, self.theta)
