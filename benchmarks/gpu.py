@@ -2,27 +2,42 @@
 
 ``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``.
 Everything is timed over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and
-transfers.
+transfers. ``--apart SECONDS`` runs each section in a process of its own that ends after so many seconds at most; of
+sections joined by ``+``, such as ``agree+pytest``, all run at a time. Section ``agree`` compares rows with the CPU's,
+``kinds`` has the networks per second of each kind of the default law, ``identify`` the whole way from data to model.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
+import dataclasses
 import json
+import os
+import pstats
+import subprocess
+import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import lfilter
 
+from echobound import identify
 from echobound.campaign import get_engine, run_campaign, usable_cores
-from echobound.candidates import Networks
+from echobound.candidates import Committees, Networks
 from echobound.data import Record
 from echobound.draws import draw_keys
-from echobound.kernels import get_kernel, hold_out
+from echobound.kernels import blocks_in_turn, get_kernel, hold_out
 from echobound.kernels.gpu import batch as batches
 from echobound.kernels.gpu.device import cupy, lanes, launch
+from echobound.kernels.gpu.sharing import for_card
+from echobound.kernels.sensitivity import TOLERANCE, compare_rows, relative
+from echobound.kernels.training import network_and_run
 from echobound.network import broad, paper
+from echobound.network.laws import Shape, mixed, small, without_feedback
 from echobound.plants import ph_experiment
 from echobound.reproduce.table import PAPER_ORDERS
 from echobound.runs.ledger import Ledger
@@ -146,12 +161,180 @@ def stages(order, layout=None, networks=SEARCH + FRESH):
     }
 
 
+# ---------------------------------------------------------------- every kind of draws
+
+
+def two_by_two(length, phase):
+    k = np.arange(length)
+    u = np.stack([np.sin(0.05 * k + phase) + 0.3 * np.sin(0.31 * k), np.cos(0.083 * k + 2 * phase)], axis=1)
+    y = np.zeros((length, 2))
+    for t in range(1, length):
+        y[t, 0] = 0.8 * y[t - 1, 0] + 0.2 * np.tanh(u[t - 1, 0]) + 0.05 * y[t - 1, 1]
+        y[t, 1] = 0.6 * y[t - 1, 1] + 0.3 * u[t - 1, 1] ** 2 - 0.1 * y[t - 1, 0]
+    return Record(u=u, y=y)
+
+
+def problems():
+    """Name, problem and number of draws."""
+    plain, robust = [get_score("fit"), get_score("rmse")], [get_score("robust"), get_score("rmse")]
+    short = ph_experiment(samples=(1500, 1000))
+    law, tight = small(), [two_by_two(400, 0.0), two_by_two(300, 1.0)]
+    random = dataclasses.replace(law, pattern="random", clip=False)
+    yield "small", hold_out(*short, law=law, scores=plain), 48
+    yield "small, 5000 samples", hold_out(*RECORDS, law=law, scores=plain), 32
+    yield "small, random, no limits", hold_out(*short, law=random, scores=plain), 24
+    yield "small, two by two", hold_out(tight, two_by_two(300, 2.0), law=law, scores=plain, washout=30), 24
+    yield "small, robust", hold_out(*short, law=law, scores=robust), 16
+    yield "small, blocks, robust", blocks_in_turn(short[0], 3, law=law, scores=robust), 16
+    yield "small, 20 ahead", hold_out(*short, law=law, scores=plain, horizon=20), 16
+    whole = mixed(Shape(1500, 1, 1))
+    yield "mixed, robust", hold_out(*short, law=whole, scores=robust), 48
+
+
+def apart(problem, one, other, count):
+    """How rows of two kernels differ: how many in which way, how far, and which draws rounding does not explain."""
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        rows = np.concatenate(list(pool.map(lambda i: one.evaluate(problem, [i]), range(count))))
+        middle = time.perf_counter()
+        others = other.evaluate(problem, range(count))
+        end = time.perf_counter()
+        far = [relative(a["scores"], b["scores"]) for a, b in zip(rows, others, strict=True)]
+        found = list(pool.map(lambda pair: compare_rows(problem, one, *pair), zip(rows, others, strict=True)))
+    bad = [
+        (i, how, f"{far[i]:.1e}", rows[i]["ridge"], others[i]["ridge"], rows["scores"][i, 0], others["scores"][i, 0])
+        for i, how in enumerate(found)
+        if how in ("different", "unconfirmed")
+    ]
+    spread = f"median {np.median(far):.1e}, beyond 1e-9 {(np.array(far) > TOLERANCE).sum()}, most {max(far):.1e}"
+    return f"{dict(Counter(found))} {spread}, host {middle - begun:.1f} s, card {end - middle:.1f} s", bad
+
+
+def agree():
+    cpu, card = get_kernel("cpu"), get_kernel("gpu")
+    for name, problem, count in problems():
+        words, bad = apart(problem, cpu, card, count)
+        print(f"{name}: {words}", *bad, sep="\n    ", flush=True)
+    short = ph_experiment(samples=(1500, 1000))
+    problem = hold_out(*short, law=small(), scores=[get_score("fit")])
+    rows = card.evaluate(problem, range(8))
+    cut = np.concatenate([card.evaluate(problem, [i]) for i in range(8)])
+    print("small, rows alone as in a batch:", (rows["scores"] == cut["scores"]).all(), flush=True)
+    for index in range(3):
+        model, run = network_and_run(card, problem, index)
+        own = model.simulate(short[1]).y if hasattr(model.simulate(short[1]), "y") else model.simulate(short[1])
+        apart_by = np.abs(np.asarray(own)[-len(run.outputs[0]) :] - run.outputs[0]).max()
+        scored = relative(rows["scores"][index], run.scores(problem))
+        print(f"small model {index}: score apart {scored:.1e}, free run of the model apart {apart_by:.1e}", flush=True)
+    law = mixed(Shape(1500, 1, 1))
+    problem = hold_out(*short, law=law, scores=[get_score("robust")])
+    one, other = (Committees(Networks(kernel, problem), 4).score(range(6)) for kernel in (cpu, card))
+    print(
+        "committees:",
+        [f"{relative(a['scores'], b['scores']):.1e}" for a, b in zip(one, other, strict=True)],
+        flush=True,
+    )
+
+
+def kinds(kernel):
+    """Networks per second of each kind of the default law, on the card and on all cores."""
+    scores, found = [get_score("robust"), get_score("rmse")], {}
+    law = mixed(Shape(5000, 1, 1))
+    for one, count, on_cores in (
+        (small(), 512, 96),
+        (without_feedback(), 512, 96),
+        (broad(), 512, 96),
+        (law, 512, 128),
+    ):
+        problem = hold_out(*RECORDS, law=one, scores=scores)
+        with Ledger(None, "benchmark", ("robust", "rmse")) as ledger, get_engine() as engine:
+            begun = time.perf_counter()
+            run_campaign(Networks(get_kernel("cpu"), problem), range(on_cores), ledger, engine)
+            host = on_cores / (time.perf_counter() - begun)
+        known = for_card(one, problem) if one is not law else True
+        card = count / second_of_two(lambda problem=problem, count=count: kernel.evaluate(problem, range(count)))
+        found[one.name] = {"card_per_s": card, "cores_per_s": host, "ratio": card / host, "on_card": known}
+        print(one.name, found[one.name], flush=True)
+    return found
+
+
+def whole_way():
+    """100,000 training and 78,800 test samples, law `broad`, 315 networks: from data to model, certificate and test."""
+    count = 178_800
+    k = np.arange(count)
+    generator = np.random.default_rng(0)
+    u = 3 * lfilter([0.05], [1, -0.95], generator.normal(size=count))
+    y = lfilter([0, 0.2, 0.1], [1, -1.2, 0.5], np.tanh(lfilter([0, 0.3], [1, -0.7], u)))
+    y += 1e-3 * generator.normal(size=count) + 0 * k
+    record = Record(u=u, y=y)
+    training, test = record.part(0, 100_000), record.part(100_000, count)
+    settings = {"law": "broad", "networks": 315, "kernel": "gpu"}
+    identify(training, test=test, **settings)
+    profile = cProfile.Profile()
+    begun = time.perf_counter()
+    result = identify(training, test=test, **settings)
+    seconds = time.perf_counter() - begun
+    print(f"identify: {seconds:.2f} s, {result.delivered}, {result.scores}", flush=True)
+    profile.runcall(identify, training, test=test, **settings)
+    rows = pstats.Stats(profile).sort_stats("cumulative").stats
+    own = [(v[3], v[0], f"{Path(k[0]).name}:{k[2]}") for k, v in rows.items() if "echobound" in k[0] and v[3] > 0.02]
+    for spent, calls, name in sorted(own, reverse=True)[:40]:
+        print(f"    {spent:7.3f} s {calls:6d} {name}")
+    return {"seconds": seconds, "networks": 315, "training": 100_000, "test": 78_800}
+
+
+def each_apart(sections, seconds):
+    """Every section in a process of its own; those joined by + at a time. What one prints comes when it ends."""
+    here = Path(__file__).resolve()
+    begun = time.perf_counter()
+    for group in sections.split(","):
+        started = []
+        for name in group.split("+"):
+            command = [sys.executable, "-u", str(here), "--sections", name]
+            if name == "pytest":
+                command = [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-x",
+                    "--no-header",
+                    "-p",
+                    "no:cacheprovider",
+                    "tests/test_kernels_gpu.py",
+                ]
+            environment = {**os.environ, "PYTHONPATH": str(here.parent.parent / "src"), "ECHOBOUND_REQUIRE_GPU": "1"}
+            log = Path(f"/tmp/echobound-{name}.log").open("w+")  # noqa: SIM115
+            at = {"cwd": here.parent.parent, "env": environment}
+            started.append((name, log, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, **at)))
+        ends = time.perf_counter() + seconds
+        for name, log, process in started:
+            try:
+                code = process.wait(max(1.0, ends - time.perf_counter()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = "out of time"
+            log.seek(0)
+            text = log.read()
+            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{text[-6000:]}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--apart", type=float)
     parser.add_argument("--sections", default="ceilings,stages,paper,growth,broad,long,cpu,winners")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.apart:
+        each_apart(options.sections, options.apart)
+        return
     wanted, result, kernel = options.sections.split(","), {}, get_kernel("gpu")
+    if "agree" in wanted:
+        agree()
+    if "kinds" in wanted:
+        result["kinds"] = kinds(kernel)
+    if "identify" in wanted:
+        result["identify"] = whole_way()
     if "ceilings" in wanted:
         result["ceilings"] = ceilings()
         print(result["ceilings"], flush=True)

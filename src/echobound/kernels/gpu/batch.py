@@ -62,7 +62,7 @@ def ridges_of(problem: Problem) -> tuple[float, ...]:
     if type(training) is FreeRun:
         return (training.ridge,)
     if type(training) is not LeastSquares:
-        raise InputError(f"the GPU kernel knows no training by {training.kind}: use --device cpu")
+        raise InputError(f"the GPU kernel does not train by {training.kind}: use --device cpu")
     return training.ridges
 
 

@@ -136,7 +136,9 @@ class Descents(Batch):
         self.many, self.most = cp.asarray(np.array(counts, dtype=np.int32)), max(counts)
         levels = [unit(words(key, TRAINING, 2)) for key in keys]
         low, high = training.penalty
-        self.penalties = np.array([low * (high / low) ** float(v[0]) if low > 0 else high * float(v[0]) for v in levels])
+        self.penalties = np.array(
+            [low * (high / low) ** float(v[0]) if low > 0 else high * float(v[0]) for v in levels]
+        )
         starts = [bool(v[1] < training.increments) and h.output_delays > 0 for v, h in zip(levels, hypers, strict=True)]
         self.increments = np.array(starts)
         # The targets that are increments lie behind the others, a set for each kind of scaling.
@@ -231,7 +233,17 @@ class Descents(Batch):
         return values, W_u, W_y, bias, stride, readouts, np.int32(readouts.shape[-1])
 
     def _spread(self, name: str, theta: Any, *arrays: Any) -> None:
-        launch(self.descent, name, (self.count,), 128, self.orders, self.readout_inputs, *arrays, theta, np.int32(self.most))
+        launch(
+            self.descent,
+            name,
+            (self.count,),
+            128,
+            self.orders,
+            self.readout_inputs,
+            *arrays,
+            theta,
+            np.int32(self.most),
+        )
 
     def _begin(self, fold: FoldOnCard, part: Part, theta: Any, anchor: Any, facts: Any, counters: Any) -> None:
         """The cost of where the descents are, over other data, and the path that their derivatives follow."""
@@ -270,7 +282,9 @@ class Descents(Batch):
         pitch = width + width % 2
         size, most = part.rows * pitch, np.int32(self.most)
         rows = self.lane.array("phi", (count * size + 2 * 128,))
-        grams, damped, factors = (self.lane.array(name, (count, width, width)) for name in ("matrices", "damped", "factors"))
+        grams, damped, factors = (
+            self.lane.array(name, (count, width, width)) for name in ("matrices", "damped", "factors")
+        )
         costs, direction = cp.empty((count, part.count)), cp.zeros((count, self.most))
         failed, overflowed = (cp.zeros((count,), dtype=np.int32) for _ in range(2))
         ridge, blocks = cp.asarray(np.array([FEWEST])), math.ceil(count / 128)
@@ -289,7 +303,18 @@ class Descents(Batch):
             products = (sizes, rows, np.int32(pitch), np.int64(size), np.int32(part.rows), grams, np.int32(width))
             launch(compiled("gram", TILE=TILE), "gram", grid, threads, *products, np.bool_(False), shared=shared)
             for _ in range(REJECTIONS):
-                equations = (self.many, grams, np.int32(width), theta, most, anchor, facts, counters, damped, overflowed)
+                equations = (
+                    self.many,
+                    grams,
+                    np.int32(width),
+                    theta,
+                    most,
+                    anchor,
+                    facts,
+                    counters,
+                    damped,
+                    overflowed,
+                )
                 launch(self.descent, "damp", (count,), SOLVE_THREADS, *equations)
                 solved = (sizes, damped, factors, np.int32(width), ridge, np.int32(1), direction, most, failed)
                 launch(self.one, "solve", (count,), SOLVE_THREADS, *solved)
