@@ -173,9 +173,15 @@ def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows, worke
     as in the search.
     """
     families = {one.family: one for one in candidates}
-    threads = workers if all(one.parallel for one in candidates) else 1
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
+    if all(one.parallel for one in candidates):
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
+    else:  # one device, which trains them all at a time
+        found: dict[tuple[int, int], Made] = {}
+        for family, drawn in families.items():
+            own = [int(row["index"]) for row in rows if row["family"] == family]
+            found |= zip([(family, index) for index in own], drawn.make_several(own), strict=True)
+        made = [found[int(row["family"]), int(row["index"])] for row in rows]
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"

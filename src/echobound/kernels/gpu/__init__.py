@@ -74,12 +74,16 @@ class GPUKernel:
         law = problem.law.component(problem.key(index))
         if not for_card(law, problem):
             return self.host.trial(problem, index)
-        with _card:
-            work = work_of(problem.of_law(law), np.array([index], dtype=np.int64))
-            [(at, result, used)] = work.results(whole=True)
-        if not len(at):
-            return self.host.trial(problem, index)
-        return trial_of(problem, index, result, 0, used[0])
+        return self.trials_on_card(problem.of_law(law), np.array([index], dtype=np.int64))[0]
+
+    def trials(self, problem: Problem, indices: Iterable[int]) -> list[Trial]:
+        """As `trial`, of several draws: those for the card in one batch."""
+        numbers = np.array([*indices], dtype=np.int64)
+        found: dict[int, Trial] = {}
+        host: Callable[..., list[Trial]] = lambda one, some: [self.host.trial(one, index) for index in some]  # noqa: E731
+        for at, part in computed(shares_of(problem, numbers), numbers, self.trials_on_card, host):
+            found |= zip(at.tolist(), part, strict=True)
+        return [found[position] for position in range(len(numbers))]
 
     def over_training(self, problem: Problem, trial: Trial, best: int) -> Signal:
         """Of a demanding problem: outputs over the training data of the draw with alternative `best`."""
@@ -131,6 +135,18 @@ class GPUKernel:
             at = np.flatnonzero(alternatives == best)
             for position, whole in zip(at.tolist(), self._over_training(problem, numbers[at], best), strict=True):
                 found[position] = replace(found[position], whole=whole)
+        return [found[position] for position in range(len(numbers))]
+
+    def trials_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> list[Trial]:
+        """Trials of draws that are all for the card."""
+        found: dict[int, Trial] = {}
+        with _card:
+            work = work_of(problem, numbers)
+            for at, result, used in work.results(whole=True):
+                for row, position in enumerate(at.tolist()):
+                    found[position] = trial_of(problem, int(numbers[position]), result, row, used[row])
+        for position in work.left:
+            found[position] = self.host.trial(problem, int(numbers[position]))
         return [found[position] for position in range(len(numbers))]
 
     def _over_training(self, problem: Problem, numbers: NDArray[np.int64], best: int) -> list[Signal]:
