@@ -2,9 +2,12 @@
 
 ``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``.
 Everything is timed over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and
-transfers. ``--apart SECONDS`` runs each section in a process of its own that ends after so many seconds at most; of
-sections joined by ``+``, such as ``agree+pytest``, all run at a time. Section ``agree`` compares rows with the CPU's,
-``kinds`` has the networks per second of each kind of the default law, ``identify`` the whole way from data to model.
+transfers. Section ``agree`` compares rows with the CPU's, ``kinds`` has the networks per second of each kind of the
+default law, ``identify`` the whole way from data to model.
+
+``--apart SECONDS`` runs each section in a process of its own and ends after about so many seconds; of sections joined by
+``+`` all run at a time. On a card that is lent for minutes, all that there is to know:
+``python benchmarks/gpu.py --apart 260 --sections agree+pytest,identify,kinds,paper,stages``.
 """
 
 from __future__ import annotations
@@ -283,31 +286,25 @@ def whole_way():
     return {"seconds": seconds, "networks": 315, "training": 100_000, "test": 78_800}
 
 
+MOST = {"agree+pytest": 120, "identify": 60, "kinds": 70, "paper": 45, "stages": 40}  # seconds
+
+
 def each_apart(sections, seconds):
     """Every section in a process of its own; those joined by + at a time. What one prints comes when it ends."""
     here = Path(__file__).resolve()
     begun = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(here.parent.parent / "src"), "ECHOBOUND_REQUIRE_GPU": "1"}
+    tests = ["-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "tests/test_kernels_gpu.py"]
     for group in sections.split(","):
         started = []
         for name in group.split("+"):
-            command = [sys.executable, "-u", str(here), "--sections", name]
-            if name == "pytest":
-                command = [
-                    sys.executable,
-                    "-m",
-                    "pytest",
-                    "-q",
-                    "-x",
-                    "--no-header",
-                    "-p",
-                    "no:cacheprovider",
-                    "tests/test_kernels_gpu.py",
-                ]
-            environment = {**os.environ, "PYTHONPATH": str(here.parent.parent / "src"), "ECHOBOUND_REQUIRE_GPU": "1"}
+            command = [sys.executable, "-u", *(tests if name == "pytest" else (str(here), "--sections", name))]
             log = Path(f"/tmp/echobound-{name}.log").open("w+")  # noqa: SIM115
-            at = {"cwd": here.parent.parent, "env": environment}
-            started.append((name, log, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, **at)))
-        ends = time.perf_counter() + seconds
+            process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, cwd=here.parent.parent, env=environment
+            )
+            started.append((name, log, process))
+        ends = min(begun + seconds, time.perf_counter() + MOST.get(group, 100))
         for name, log, process in started:
             try:
                 code = process.wait(max(1.0, ends - time.perf_counter()))
@@ -315,8 +312,7 @@ def each_apart(sections, seconds):
                 process.kill()
                 code = "out of time"
             log.seek(0)
-            text = log.read()
-            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{text[-6000:]}", flush=True)
+            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{log.read()[-5000:]}", flush=True)
 
 
 def main():

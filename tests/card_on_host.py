@@ -127,6 +127,7 @@ class Card:
         self.cuda = self.runtime = self
         self.Stream = Stream
         self.RawModule = RawModule
+        self.attributes = {"MaxSharedMemoryPerBlockOptin": 8 << 15}
 
     def empty(self, shape, dtype=np.float64):
         array = np.empty(shape, dtype)
@@ -152,7 +153,6 @@ class Card:
 
     # ------------------------------------------------ cuda and its runtime
     id = 0
-    attributes = {"MaxSharedMemoryPerBlockOptin": 8 << 15}
 
     def Device(self, _=0):
         return self

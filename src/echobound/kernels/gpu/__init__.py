@@ -27,6 +27,7 @@ from echobound.kernels.gpu.device import gpu_problem, require_gpu
 from echobound.kernels.gpu.sharing import computed, for_card, shares_of
 from echobound.kernels.problem import Problem
 from echobound.network.derivatives import weights_of, with_weights
+from echobound.network.reservoir import Reservoir
 from echobound.network.training import Trained
 
 __all__ = ["GPUKernel", "gpu_problem"]
@@ -50,6 +51,10 @@ class GPUKernel:
         from echobound.kernels.cpu import CPUKernel
 
         return CPUKernel()
+
+    def __reduce__(self) -> tuple[type[GPUKernel], tuple[()]]:
+        """Sent to another process, it is made there anew: which refuses a worker that has no card, in a sentence."""
+        return type(self), ()
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
@@ -90,7 +95,9 @@ class GPUKernel:
         if not for_card(trial.draw.law, problem):
             return self.host.over_training(problem, trial, best)
         _ = problem.whole  # so that both share its data
-        return self._over_training(problem.of_law(trial.draw.law), np.array([trial.draw.index]), best)[0]
+        own, numbers = trial.trained[0][best], np.array([trial.draw.index])
+        given = [weights_of(own.reservoir, own.readout, whole=True)] if isinstance(own.reservoir, Reservoir) else None
+        return self._over_training(problem.of_law(trial.draw.law), numbers, best, given)[0]
 
     def rows_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> Rows:
         """Rows of draws that are all for the card."""
@@ -118,6 +125,7 @@ class GPUKernel:
     def runs_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> list[Run]:
         """What draws are scored by that are all for the card."""
         found: dict[int, Run] = {}
+        weights: dict[int, Vector] = {}
         alternatives = np.zeros(len(numbers), dtype=np.intp)
         with _card:
             work = work_of(problem, numbers)
@@ -129,11 +137,14 @@ class GPUKernel:
                     outputs = [fold[row, best].copy() for fold in result.outputs]
                     order, setting = work.hypers[position].order, float(used[row, best])
                     found[position] = Run(order, setting, outputs, None, law_of(problem).clip)
+                    if result.weights:
+                        weights[position] = result.weights[0][row, best].copy()
         found |= zip(work.left, self.host.runs(problem, numbers[work.left].tolist()) if work.left else (), strict=True)
         alternatives[work.left] = -1  # whose runs are whole
         for best in np.unique(alternatives[alternatives >= 0]).tolist() if problem.demanding else ():
             at = np.flatnonzero(alternatives == best)
-            for position, whole in zip(at.tolist(), self._over_training(problem, numbers[at], best), strict=True):
+            own = [weights[position] for position in at.tolist()] if weights else None
+            for position, whole in zip(at.tolist(), self._over_training(problem, numbers[at], best, own), strict=True):
                 found[position] = replace(found[position], whole=whole)
         return [found[position] for position in range(len(numbers))]
 
@@ -149,16 +160,20 @@ class GPUKernel:
             found[position] = self.host.trial(problem, int(numbers[position]))
         return [found[position] for position in range(len(numbers))]
 
-    def _over_training(self, problem: Problem, numbers: NDArray[np.int64], best: int) -> list[Signal]:
+    def _over_training(
+        self, problem: Problem, numbers: NDArray[np.int64], best: int, weights: list[Vector] | None = None
+    ) -> list[Signal]:
         """Outputs over the training data, trained on all of them with one alternative.
 
-        Of a hold-out this trains on the same data once more: on the card that costs less than to keep all readouts.
+        Of a hold-out least squares are solved on the same data once more: on the card that costs less than to keep all
+        readouts. What was trained for longer is run with the weights that it has.
         """
+        weights = weights if len(problem.folds) == 1 else None
         law = law_of(problem)
         whole = problem.whole.of_law(replace(law, training=law.training.chosen(best)))
         found: dict[int, Signal] = {}
         with _card:
-            work = work_of(whole, numbers)
+            work = work_of(whole, numbers, weights)
             for at, result, _ in work.results(whole=True):
                 found |= zip(at.tolist(), result.outputs[0][:, 0], strict=True)
         for position in work.left:

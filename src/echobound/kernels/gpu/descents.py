@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Matrix, Words
+from echobound.arrays import Matrix, Vector, Words
 from echobound.draws import unit, words
 from echobound.kernels.gpu.batch import (
     ROWS,
@@ -126,9 +126,16 @@ class Descents(Batch):
     """Small networks, drawn, trained on the free-run error and run on every fold."""
 
     def __init__(
-        self, problem: Problem, folds: Sequence[FoldOnCard], keys: Words, hypers: Sequence[Hyperparameters], lane: Lane
+        self,
+        problem: Problem,
+        folds: Sequence[FoldOnCard],
+        keys: Words,
+        hypers: Sequence[Hyperparameters],
+        lane: Lane,
+        given: Sequence[Vector] | None = None,
     ) -> None:
         super().__init__(problem, folds, keys, hypers, lane)
+        self.given = given  # weights of networks that are trained already, and only run
         cp, law, nu, ny = cupy(), law_of(problem), problem.inputs, problem.outputs
         training: Any = law.training
         self.training: FreeRun = training
@@ -159,12 +166,21 @@ class Descents(Batch):
         """Put all work of the batch on the current stream."""
         cp = cupy()
         self._draw()
+        alternatives = len(self.training.steps)
         for number, fold in enumerate(self.folds):
-            readouts, failed = self._train(with_increments(fold))
-            readouts += self._ones(readouts.shape)
-            thetas = self._descend(number, fold, readouts)
+            if self.given is None:
+                readouts, failed = self._train(with_increments(fold))
+                readouts += self._ones(readouts.shape)
+                thetas = self._descend(number, fold, readouts)
+            else:
+                outputs = self.problem.outputs
+                readouts = cp.zeros((self.count, 1, outputs, self.width - outputs))
+                failed, own = cp.zeros((self.count, 1), dtype=np.int32), np.zeros((self.count, 1, self.most))
+                for row, theta in zip(own, self.given, strict=True):
+                    size = min(theta.size, self.most)  # behind a network's own weights there may be zeros
+                    row[0, :size] = theta[:size]
+                thetas = cp.asarray(own)
             outputs, rms, held, trained = self._run(number, fold, thetas, readouts)
-            alternatives = len(self.training.steps)
             self._results.append((rms, held, cp.repeat(failed, alternatives, axis=1), outputs, trained))
             self._weights.append(thetas)
 
@@ -179,7 +195,7 @@ class Descents(Batch):
     def _ones(self, shape: tuple[int, ...]) -> Any:
         """What is added to a readout of increments: y(k-1)."""
         ones, outputs = np.zeros(shape), np.arange(self.problem.outputs)
-        for b in np.flatnonzero(self.increments):
+        for b in np.flatnonzero(self.increments).tolist():
             hyper = self.hypers[b]
             first = hyper.order + (hyper.input_delays + hyper.present_input) * self.problem.inputs
             ones[b, :, outputs, first + outputs] = 1.0
@@ -352,7 +368,11 @@ def with_increments(fold: FoldOnCard) -> FoldOnCard:
 
 
 class DescentWork(Work):
-    """The draws of one call that are trained on the free-run error."""
+    """The draws of one call that are trained on the free-run error, or were already: `given` are their weights."""
+
+    def __init__(self, problem: Problem, indices: NDArray[np.int64], given: Sequence[Vector] | None = None) -> None:
+        super().__init__(problem, indices)
+        self.given = given
 
     def results(self, whole: bool) -> Iterator[tuple[NDArray[np.intp], BatchResult, Matrix]]:
         """For each batch: which draws, their results, the numbers of steps; without those that have no readout."""
@@ -366,7 +386,8 @@ class DescentWork(Work):
             yield at[keep], BatchResult(*kept), np.repeat(steps[None], int(keep.sum()), axis=0)
 
     def _batch(self, at: NDArray[np.intp], lane: Lane, minimum_norm: bool) -> Batch:
-        return Descents(self.problem, self.folds, self.keys[at], [self.hypers[i] for i in at], lane)
+        given = None if self.given is None else [self.given[i] for i in at]
+        return Descents(self.problem, self.folds, self.keys[at], [self.hypers[i] for i in at], lane, given)
 
     def _bytes(self, hyper: Hyperparameters, ridges: int) -> int:
         """Memory of the start, of the sensitivities and the path, and of the runs of all alternatives."""
@@ -380,9 +401,9 @@ class DescentWork(Work):
         steps = min(longest, most_samples) + law.padding * (most_samples // 200 + len(pieces_of))
         rows = max(min(longest, 4 * training.samples) * problem.outputs * width, ROWS * columns)
         path = steps * 2 * (MOST_UNITS + problem.outputs)
-        return bytes_per_network(problem, hyper, len(training.steps)) + 8 * (rows + path + 3 * width * width)
+        return int(bytes_per_network(problem, hyper, len(training.steps)) + 8 * (rows + path + 3 * width * width))
 
 
-def work_of(problem: Problem, indices: NDArray[np.int64]) -> Work:
-    """The work of draws of one kind."""
-    return (DescentWork if descends(law_of(problem)) else Work)(problem, indices)
+def work_of(problem: Problem, indices: NDArray[np.int64], given: Sequence[Vector] | None = None) -> Work:
+    """The work of draws of one kind; `given` are their weights where they were trained already."""
+    return DescentWork(problem, indices, given) if descends(law_of(problem)) else Work(problem, indices)
