@@ -5,8 +5,8 @@ Everything is timed over the second of two equal runs (kernels compiled, memory 
 transfers. Section ``agree`` compares rows with the CPU's, ``kinds`` has the networks per second of each kind of the
 default law, ``identify`` the whole way from data to model.
 
-``--apart SECONDS`` runs each section in a process of its own and ends after about so many seconds; of sections joined by
-``+`` all run at a time. On a card that is lent for minutes, all that there is to know:
+``--apart SECONDS`` runs each section in a process of its own and ends after about so many seconds; of sections joined
+by ``+`` all run at a time. On a card that is lent for minutes, all that there is to know:
 ``python benchmarks/gpu.py --apart 260 --sections agree+pytest,identify,kinds,paper,stages``.
 """
 
@@ -295,6 +295,7 @@ def each_apart(sections, seconds):
     begun = time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(here.parent.parent / "src"), "ECHOBOUND_REQUIRE_GPU": "1"}
     tests = ["-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "tests/test_kernels_gpu.py"]
+    tests += ["-k", "not compile"]
     for group in sections.split(","):
         started = []
         for name in group.split("+"):
