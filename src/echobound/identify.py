@@ -23,7 +23,6 @@ from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
 from echobound.data.copies import require_independent_records
-from echobound.data.overlap import require_untouched
 from echobound.errors import DamagedFile, RunError
 from echobound.identification import Identification
 from echobound.kernels.blas import one_blas_thread
@@ -101,9 +100,8 @@ def identify(
     # Everything is settled before the first draw.
     scheme = settle_validation(training, validation, test, blocks=plan.blocks, washout=plan.washout)
     settled, experiments = plan.settle(scheme), scheme.experiments
-    if experiments.test:  # before anything is drawn, not when they are opened
+    if experiments.test:  # before anything is drawn, as everything else about them was looked at when they were settled
         require_independent_records(experiments.test)
-        require_untouched(experiments.test, [one for one in experiments.roles if one[0] != "test"])
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 
