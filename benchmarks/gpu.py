@@ -2,17 +2,20 @@
 
 ``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``.
 Everything is timed over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and
-transfers. Section ``agree`` compares rows with the CPU's, ``kinds`` has the networks per second of each kind of the
-default law, ``identify`` the whole way from data to model.
+transfers. Section ``kinds`` has the networks per second of each kind of the default law, ``identify`` the whole way
+from data to model, ``tiles`` variants of the Gram stage, and ``rows`` prints rows of all kinds of draws, which
+``--compare FILE`` compares with the CPU's, on any machine.
 
 ``--apart SECONDS`` runs each section in a process of its own and ends after about so many seconds; of sections joined
-by ``+`` all run at a time. On a card that is lent for minutes, all that there is to know:
-``python benchmarks/gpu.py --apart 260 --sections agree+pytest,identify,kinds,paper,stages``.
+by ``+`` all run at a time, ``pytest`` are the tests, and ``warm`` only compiles the host's code. On a card that is lent
+for minutes, all that there is to know:
+``python benchmarks/gpu.py --apart 260 --sections tiles+warm,rows+pytest,identify,kinds,paper,stages``.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import cProfile
 import dataclasses
 import json
@@ -22,7 +25,6 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -177,16 +179,21 @@ def two_by_two(length, phase):
     return Record(u=u, y=y)
 
 
+def rounded(records):
+    """The same bits on every machine, whose libraries differ in the last one."""
+    return [dataclasses.replace(one, u=np.round(one.u, 9), y=np.round(one.y, 9)) for one in records]
+
+
 def problems():
     """Name, problem and number of draws."""
     plain, robust = [get_score("fit"), get_score("rmse")], [get_score("robust"), get_score("rmse")]
-    short = ph_experiment(samples=(1500, 1000))
-    law, tight = small(), [two_by_two(400, 0.0), two_by_two(300, 1.0)]
+    short, long = rounded(ph_experiment(samples=(1500, 1000))), rounded(RECORDS)
+    law, tight = small(), rounded([two_by_two(400, 0.0), two_by_two(300, 1.0)])
     random = dataclasses.replace(law, pattern="random", clip=False)
     yield "small", hold_out(*short, law=law, scores=plain), 48
-    yield "small, 5000 samples", hold_out(*RECORDS, law=law, scores=plain), 32
+    yield "small, 5000 samples", hold_out(*long, law=law, scores=plain), 32
     yield "small, random, no limits", hold_out(*short, law=random, scores=plain), 24
-    yield "small, two by two", hold_out(tight, two_by_two(300, 2.0), law=law, scores=plain, washout=30), 24
+    yield "small, two by two", hold_out(tight, *rounded([two_by_two(300, 2.0)]), law=law, scores=plain, washout=30), 24
     yield "small, robust", hold_out(*short, law=law, scores=robust), 16
     yield "small, blocks, robust", blocks_in_turn(short[0], 3, law=law, scores=robust), 16
     yield "small, 20 ahead", hold_out(*short, law=law, scores=plain, horizon=20), 16
@@ -194,49 +201,75 @@ def problems():
     yield "mixed, robust", hold_out(*short, law=whole, scores=robust), 48
 
 
-def apart(problem, one, other, count):
-    """How rows of two kernels differ: how many in which way, how far, and which draws rounding does not explain."""
-    begun = time.perf_counter()
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        rows = np.concatenate(list(pool.map(lambda i: one.evaluate(problem, [i]), range(count))))
-        middle = time.perf_counter()
-        others = other.evaluate(problem, range(count))
-        end = time.perf_counter()
-        far = [relative(a["scores"], b["scores"]) for a, b in zip(rows, others, strict=True)]
-        found = list(pool.map(lambda pair: compare_rows(problem, one, *pair), zip(rows, others, strict=True)))
-    bad = [
-        (i, how, f"{far[i]:.1e}", rows[i]["ridge"], others[i]["ridge"], rows["scores"][i, 0], others["scores"][i, 0])
-        for i, how in enumerate(found)
-        if how in ("different", "unconfirmed")
-    ]
-    spread = f"median {np.median(far):.1e}, beyond 1e-9 {(np.array(far) > TOLERANCE).sum()}, most {max(far):.1e}"
-    return f"{dict(Counter(found))} {spread}, host {middle - begun:.1f} s, card {end - middle:.1f} s", bad
-
-
-def agree():
-    cpu, card = get_kernel("cpu"), get_kernel("gpu")
+def rows_on_card(kernel):
+    """Rows of all kinds of draws, as text: whoever has more time than a card is lent for compares them."""
     for name, problem, count in problems():
-        words, bad = apart(problem, cpu, card, count)
-        print(f"{name}: {words}", *bad, sep="\n    ", flush=True)
-    short = ph_experiment(samples=(1500, 1000))
+        begun = time.perf_counter()
+        rows = kernel.evaluate(problem, range(count))
+        seconds = time.perf_counter() - begun
+        parts = [base64.b64encode(np.ascontiguousarray(rows[part])).decode() for part in ("scores", "ridge", "status")]
+        print("rows", name.replace(" ", "_"), *parts, f"{seconds:.1f}", flush=True)
+    short = rounded(ph_experiment(samples=(1500, 1000)))
     problem = hold_out(*short, law=small(), scores=[get_score("fit")])
-    rows = card.evaluate(problem, range(8))
-    cut = np.concatenate([card.evaluate(problem, [i]) for i in range(8)])
-    print("small, rows alone as in a batch:", (rows["scores"] == cut["scores"]).all(), flush=True)
-    for index in range(3):
-        model, run = network_and_run(card, problem, index)
-        own = model.simulate(short[1]).y if hasattr(model.simulate(short[1]), "y") else model.simulate(short[1])
-        apart_by = np.abs(np.asarray(own)[-len(run.outputs[0]) :] - run.outputs[0]).max()
-        scored = relative(rows["scores"][index], run.scores(problem))
-        print(f"small model {index}: score apart {scored:.1e}, free run of the model apart {apart_by:.1e}", flush=True)
+    rows = kernel.evaluate(problem, range(8))
+    cut = np.concatenate([kernel.evaluate(problem, [i]) for i in range(8)])
+    print("alone as in a batch:", (rows["scores"] == cut["scores"]).all(), flush=True)
+    for index in range(2):
+        model, run = network_and_run(kernel, problem, index)
+        ran = np.abs(model.simulate(short[1]).y[-len(run.outputs[0]) :] - run.outputs[0]).max()
+        print(f"model {index}: its score {relative(rows['scores'][index], run.scores(problem)):.1e}, it runs {ran:.1e}")
     law = mixed(Shape(1500, 1, 1))
     problem = hold_out(*short, law=law, scores=[get_score("robust")])
-    one, other = (Committees(Networks(kernel, problem), 4).score(range(6)) for kernel in (cpu, card))
-    print(
-        "committees:",
-        [f"{relative(a['scores'], b['scores']):.1e}" for a, b in zip(one, other, strict=True)],
-        flush=True,
-    )
+    committees = Committees(Networks(kernel, problem), 4).score(range(6))
+    print("committees", base64.b64encode(np.ascontiguousarray(committees["scores"])).decode(), flush=True)
+
+
+def compare(lines):
+    """How rows that a card printed differ from the CPU's: how far, how many, and what rounding does not explain."""
+    cpu = get_kernel("cpu")
+    given = {words[1].replace("_", " "): words[2:5] for words in map(str.split, lines) if words[:1] == ["rows"]}
+    for name, problem, count in problems():
+        if name not in given:
+            continue
+        ours = cpu.evaluate(problem, range(count))
+        theirs = ours.copy()
+        for part, text in zip(("scores", "ridge", "status"), given[name], strict=True):
+            theirs[part] = np.frombuffer(base64.b64decode(text), ours[part].dtype).reshape(ours[part].shape)
+        far = [relative(one["scores"], other["scores"]) for one, other in zip(ours, theirs, strict=True)]
+        found = [compare_rows(problem, cpu, one, other) for one, other in zip(ours, theirs, strict=True)]
+        spread = f"median {np.median(far):.1e}, beyond 1e-9 {(np.array(far) > TOLERANCE).sum()}, most {max(far):.1e}"
+        bad = [(i, how, far[i]) for i, how in enumerate(found) if how in ("different", "unconfirmed")]
+        print(f"{name}: {dict(Counter(found))} {spread}", *bad, sep="\n    ", flush=True)
+
+
+def tiles(kernel):
+    """The Gram stage with other tiles and other numbers of rows on the way; then the whole paper with the best."""
+    usual, found, base = (batches.TILES, dict(batches.GRAM)), {}, None
+    problem = problem_of(500)
+    for side, depth, ahead in (
+        (128, 16, 4),
+        (128, 8, 6),
+        (128, 8, 8),
+        (64, 16, 4),
+        (64, 16, 3),
+        (64, 8, 6),
+        (64, 8, 4),
+    ):
+        batches.TILES, batches.GRAM = tuple(t for t in (32, 64, 128) if t <= side), {**usual[1], side: (depth, ahead)}
+        each = {order: stages(order)["stages"]["Gram"] for order in (200, 500)}
+        scores = kernel.evaluate(problem, range(16))["scores"]
+        base = scores if base is None else base
+        words = {order: f"{one['ms']:.2f} ms, {one['gflop'] / one['ms']:.1f} TF/s" for order, one in each.items()}
+        same = bool((scores == base).all())
+        print(f"tile {side}, {depth} rows, {ahead} stages: {words}, bits equal: {same}", flush=True)
+        if same:
+            found[side, depth, ahead] = each[500]["ms"]
+    side, depth, ahead = min(found, key=found.get)
+    batches.TILES, batches.GRAM = tuple(t for t in (32, 64, 128) if t <= side), {**usual[1], side: (depth, ahead)}
+    whole = 1e3 * second_of_two(lambda: [study(kernel, order) for order in PAPER_ORDERS])
+    batches.TILES, batches.GRAM = usual
+    print(f"whole paper with {side}, {depth}, {ahead}: {whole:.0f} ms", flush=True)
+    return {str(key): value for key, value in found.items()} | {"paper_ms": whole}
 
 
 def kinds(kernel):
@@ -286,7 +319,7 @@ def whole_way():
     return {"seconds": seconds, "networks": 315, "training": 100_000, "test": 78_800}
 
 
-MOST = {"agree+pytest": 120, "identify": 60, "kinds": 70, "paper": 45, "stages": 40}  # seconds
+MOST = {"tiles+warm": 55, "rows": 45, "identify": 45}  # seconds
 
 
 def each_apart(sections, seconds):
@@ -313,21 +346,36 @@ def each_apart(sections, seconds):
                 process.kill()
                 code = "out of time"
             log.seek(0)
-            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{log.read()[-5000:]}", flush=True)
+            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{log.read()[-9000:]}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--apart", type=float)
+    parser.add_argument("--compare")
     parser.add_argument("--sections", default="ceilings,stages,paper,growth,broad,long,cpu,winners")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.compare:
+        compare(Path(options.compare).read_text().splitlines())
+        return
     if options.apart:
         each_apart(options.sections, options.apart)
         return
     wanted, result, kernel = options.sections.split(","), {}, get_kernel("gpu")
-    if "agree" in wanted:
-        agree()
+    if "warm" in wanted:
+        short = ph_experiment(samples=(400, 300))
+        for law in (small(), broad(order=20), mixed(Shape(400, 1, 1))):
+            problem = hold_out(*short, law=law, scores=[get_score("robust")], washout=60)
+            host = get_kernel("cpu")
+            host.evaluate(problem, range(1 if law.name != "mixed" else 12))
+            model, _ = network_and_run(host, problem, 0)
+            model.simulate(short[1])
+        print("compiled", flush=True)
+    if "rows" in wanted:
+        rows_on_card(kernel)
+    if "tiles" in wanted:
+        result["tiles"] = tiles(kernel)
     if "kinds" in wanted:
         result["kinds"] = kinds(kernel)
     if "identify" in wanted:

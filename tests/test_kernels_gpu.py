@@ -298,7 +298,8 @@ def test_sources_compile(inputs, outputs, units, diagonals, tmp_path):
     sizes = {"NU": inputs, "NY": outputs, "SLOTS": 10, "DIAGONALS": diagonals, "UNITS": units, "THREADS": 128}
     sizes |= {"RESIDENT": 4, "SETTLED": 1e-12, "CHECK_EVERY": 8}
     sizes |= {"MOST": 10, "RING": 2, "TAIL": 12, "WEIGHTS": 256, "FITTING": 2}
-    groups = [("draw", "norm", "step", "run"), ("solve", "fallback")]
+    sizes |= {"TILE": 64, "DEPTH": 8, "STAGES": 4}
+    groups = [("gram",), ("draw", "norm", "step", "run"), ("solve", "fallback")]
     groups += [("draw", "norm", "step", "run", "descent")] if units == 1 else []
     for number, names in enumerate(groups):
         source = tmp_path / f"{number}.cu"

@@ -23,7 +23,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Signal
+from echobound.arrays import Array, Mask, Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -194,7 +194,7 @@ def _nearest(a: Array, b: Array) -> Array:
     return np.where(np.isfinite(distance), nearest, -1)
 
 
-def _may_share(near: Array, other: int) -> bool:
+def _may_share(near: Mask, other: int) -> bool:
     """Whether `_shared` may find a copy among samples of which these are near to some sample of the other record.
 
     Where the mean square of the difference is `ALIKE` of the variance of a stretch, nine tenths of its samples are

@@ -3,9 +3,10 @@
 The arithmetic is that of the reference kernel, in double precision. A batch holds networks with the same layout over a
 thread block, as many as fit into memory; a few batches are in progress at once.
 
-The card computes reservoirs that are trained by plain least squares, clipped or not. Draws of a law of any other kind,
-or those among the draws of a mixed law, are computed by the CPU kernel on the host, in as many threads as there are
-cores, while the card is at work. Rows come back in the order of the indices and do not depend on the batches.
+The card computes reservoirs that are trained by plain least squares, clipped or not, and small ones that are trained on
+the free-run error. Draws of a law of any other kind, or those among the draws of a mixed law, are computed by the CPU
+kernel on the host, in as many threads as there are cores, while the card is at work on the others. Rows come back in
+the order of the indices and do not depend on the batches.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echobound.arrays import Rows, Signal, Vector
-from echobound.kernels.base import Kernel, Run, Trial, best_alternative, row_dtype
+from echobound.kernels.base import Run, Trial, TrialKernel, best_alternative, row_dtype
 from echobound.kernels.gpu.batch import BatchResult, law_of
 from echobound.kernels.gpu.descents import work_of
 from echobound.kernels.gpu.device import gpu_problem, require_gpu
@@ -28,7 +30,7 @@ from echobound.kernels.gpu.sharing import computed, for_card, shares_of
 from echobound.kernels.problem import Problem
 from echobound.network.derivatives import weights_of, with_weights
 from echobound.network.reservoir import Reservoir
-from echobound.network.training import Trained
+from echobound.network.training import Tools, Trained
 
 __all__ = ["GPUKernel", "gpu_problem"]
 
@@ -46,15 +48,19 @@ class GPUKernel:
         require_gpu()
 
     @cached_property
-    def host(self) -> Kernel:
+    def host(self) -> TrialKernel:
         """What computes the draws that the card does not know; loaded when the first of them comes."""
         from echobound.kernels.cpu import CPUKernel
 
         return CPUKernel()
 
-    def __reduce__(self) -> tuple[type[GPUKernel], tuple[()]]:
-        """Sent to another process, it is made there anew: which refuses a worker that has no card, in a sentence."""
-        return type(self), ()
+    def __getstate__(self) -> dict[str, object]:
+        """Nothing: what it uses is loaded where it arrives, and a worker that has no card says so when it is asked."""
+        return {}
+
+    def tools(self, draw: Any) -> Tools:
+        """What trains and simulates a single draw: that of the host."""
+        return self.host.tools(draw)
 
     def evaluate(self, problem: Problem, indices: Iterable[int]) -> Rows:
         """Draw, train and score the given draws of a problem."""
@@ -101,6 +107,7 @@ class GPUKernel:
 
     def rows_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> Rows:
         """Rows of draws that are all for the card."""
+        require_gpu()  # of the machine that the kernel was sent to
         begun, rows = time.perf_counter(), np.zeros(len(numbers), dtype=row_dtype(len(problem.scores)))
         rows["stream"], rows["family"], rows["index"] = problem.stream, problem.family, numbers
         if problem.demanding:
@@ -124,6 +131,7 @@ class GPUKernel:
 
     def runs_on_card(self, problem: Problem, numbers: NDArray[np.int64]) -> list[Run]:
         """What draws are scored by that are all for the card."""
+        require_gpu()
         found: dict[int, Run] = {}
         weights: dict[int, Vector] = {}
         alternatives = np.zeros(len(numbers), dtype=np.intp)

@@ -27,6 +27,7 @@ NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 RESIDENT = {1: 768, 2: 512}
 SOLVE_THREADS = 256  # of solve.cu and fallback.cu
 TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
+GRAM = {32: (16, 4), 64: (16, 4), 128: (16, 4)}  # for each of them DEPTH and STAGES of gram.cu
 
 
 def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
@@ -306,9 +307,11 @@ class Batch:
             sizes = self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32))
             sides = math.ceil(int(mine.max()) / tile)
             grid, threads = (sides * (sides + 1) // 2, self.count), 32 * (tile // 32) ** 2
-            shared = 8 * 2 * 4 * 16 * (tile + 4)
+            depth, stages = GRAM[tile]
+            shared = 8 * 2 * stages * depth * (tile + 4)
             arguments = (sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), grams, np.int32(self.width))
-            launch(compiled("gram", TILE=tile), "gram", grid, threads, *arguments, np.bool_(add), shared=shared)
+            module = compiled("gram", TILE=tile, DEPTH=depth, STAGES=stages)
+            launch(module, "gram", grid, threads, *arguments, np.bool_(add), shared=shared)
 
     def _fold_in(self, phi: Any, size: int, rows: int, triangles: Any) -> None:
         arguments = (self.sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), triangles)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from echobound.arrays import Matrix, Vector, Words
 from echobound.draws import unit, words
 from echobound.kernels.gpu.batch import (
+    GRAM,
     ROWS,
     SOLVE_THREADS,
     Batch,
@@ -308,7 +309,9 @@ class Descents(Batch):
         path = self.lane.array("path", (count * part.steps * self.record,))
         trying, sizes = counters[0], counters[4]
         sides = math.ceil(width / TILE)
-        grid, threads, shared = (sides * (sides + 1) // 2, count), 32 * (TILE // 32) ** 2, 8 * 2 * 4 * 16 * (TILE + 4)
+        (depth, stages), grid, threads = GRAM[TILE], (sides * (sides + 1) // 2, count), 32 * (TILE // 32) ** 2
+        shared = 8 * 2 * stages * depth * (TILE + 4)
+        gram = compiled("gram", TILE=TILE, DEPTH=depth, STAGES=stages)
         for _ in range(steps):
             launch(self.descent, "next_step", (blocks,), 128, self.many, np.int32(count), np.int32(target), counters)
             networks = (self.orders, self.readout_inputs, columns, leak, stride, theta, most, trying)
@@ -317,7 +320,7 @@ class Descents(Batch):
             each = (part.count, count)
             launch(self.descent, "sensitivities", each, self.threads, *networks, *signals, *followed)
             products = (sizes, rows, np.int32(pitch), np.int64(size), np.int32(part.rows), grams, np.int32(width))
-            launch(compiled("gram", TILE=TILE), "gram", grid, threads, *products, np.bool_(False), shared=shared)
+            launch(gram, "gram", grid, threads, *products, np.bool_(False), shared=shared)
             for _ in range(REJECTIONS):
                 equations = (
                     self.many,
