@@ -23,7 +23,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Signal
+from echobound.arrays import Array, Mask, Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -90,8 +90,13 @@ def common(record: Record, other: Record) -> Copy | None:
     if shared := _stretch(one, two, nearest):
         return Copy(shared)
     if (nearest >= 0).sum() >= FEWEST:  # a quick sieve: at other rates, some samples are the same all the same
+        near = {
+            (rate, i): _may_share(nearest[i::rate] >= 0, len(two)) for rate in range(1, RATES + 1) for i in range(rate)
+        }
         for rates in _rates():
             for i, j in product(range(rates[0]), range(rates[1])):
+                if not near[rates[0], i]:
+                    continue
                 if shared := _shared(one[i :: rates[0]], two[j :: rates[1]]):
                     return Copy(shared, rates)
     if shared := _interpolated(one, two):
@@ -187,6 +192,18 @@ def _nearest(a: Array, b: Array) -> Array:
 
     distance, nearest = cKDTree(b).query(a, distance_upper_bound=NEAR * math.sqrt(a.shape[1]))
     return np.where(np.isfinite(distance), nearest, -1)
+
+
+def _may_share(near: Mask, other: int) -> bool:
+    """Whether `_shared` may find a copy among samples of which these are near to some sample of the other record.
+
+    Where the mean square of the difference is `ALIKE` of the variance of a stretch, nine tenths of its samples are
+    `NEAR`, or half of them where the stretch varies five times as much as the record. So there is a piece of the
+    shortest length that counts in which half are. It spares a long record most of what it would be compared with.
+    """
+    least = min(max(FEWEST, math.ceil(SHARE * min(len(near), other // RATES))), STRETCH)
+    counts = np.concatenate([[0], np.cumsum(near)])
+    return len(near) >= least and int((counts[least:] - counts[:-least]).max()) >= least // 2
 
 
 def _stretch(a: Array, b: Array, nearest: Array) -> int:
