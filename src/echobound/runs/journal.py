@@ -105,8 +105,11 @@ def share_of(number: int) -> float:
 
 
 def data_key(experiments: Experiments) -> str:
-    """What data are called in a journal: their records, in whatever order and role, without those for tests."""
-    return digest(sorted(record.digest for role, record in experiments.roles if role != "test"))
+    """What data are called in a journal: their samples, without those for tests, however they are cut and named.
+
+    Else whoever cuts them elsewhere, or names a channel otherwise, would search other data.
+    """
+    return experiments.samples
 
 
 class Journal:
@@ -217,13 +220,24 @@ def look_at(folder: RunFolder) -> Look | None:
     plan, certificate = folder.plan, folder.certificate
     data = data_key(folder.experiments) if folder.stores_data else plan.data
     found = Journal(folder.path.absolute().parent).standing(data, plan.digest)
-    if found is None:
-        known = certificate.provenance.get("search", {})
-        try:
-            found = from_json(Standing, {name: known[name] for name in Standing.__dataclass_fields__})
-        except (EchoboundError, KeyError, TypeError):
-            return None
-    return look_of(certificate, plan, found)
+    known = certificate.provenance.get("search", {})
+    try:
+        before = from_json(Standing, {name: known[name] for name in Standing.__dataclass_fields__})
+    except (EchoboundError, KeyError, TypeError):
+        before = None
+    standing = _worse(found, before)
+    return None if standing is None else look_of(certificate, plan, standing)
+
+
+def _worse(found: Standing | None, before: Standing | None) -> Standing | None:
+    """What a journal says now and what was known when the run was made: that which promises less.
+
+    A journal that was made again from the folders may have them in another order.
+    """
+    if found is None or before is None:
+        return found or before
+    later = max(found.number, before.number), max(found.of, before.of)
+    return Standing(*later, found.seed_of or before.seed_of, found.intact and before.intact)
 
 
 def look_of(certificate: Certificate, plan: SettledPlan, standing: Standing) -> Look:
