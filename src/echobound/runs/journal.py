@@ -165,6 +165,13 @@ class Journal:
         same = before.index(seeds[plan]) + 1 if seeds[plan] in before else None
         return Standing(number, len(seeds), same, self.intact)
 
+    def of_networks(self, first: str) -> Iterator[dict[str, Any]]:
+        """Entries about a plan, by its digest, and about the renewals of its networks."""
+        for entry in self.entries():
+            step = entry.get("renewal")
+            if entry["plan"] == first or (isinstance(step, dict) and step.get("plan") == first):
+                yield entry
+
     def enter(self, data: str, plan: SettledPlan, run: str) -> Standing | None:
         """Enter a search before its first draw, unless it is there; where it stands, None where nothing can be kept."""
         try:
@@ -192,7 +199,8 @@ class Journal:
 def _about(data: str, plan: dict[str, Any], run: str) -> dict[str, Any]:
     """What an entry says of a plan, as it is stored."""
     told = {"data": data, "plan": plan["digest"], "run": run}
-    return told | {name: plan.get(name) for name in ("seed", "beta", "networks")}
+    told |= {name: plan.get(name) for name in ("seed", "beta", "networks")}
+    return told | ({"renewal": plan["renewal"]} if plan.get("renewal") else {})
 
 
 def _unlisted(parent: Path, data: str, plan: SettledPlan, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
