@@ -9,6 +9,7 @@ from typing import Any
 
 from echobound.campaign import Computing
 from echobound.data import Record, read_records
+from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.plan import Plan, SettledPlan, settle_validation
 from echobound.plan.validation import Validation
@@ -28,8 +29,10 @@ class Draft:
     ----------
     files
         Names of data files by role.
-    inputs, outputs, time, sampling_time, missing, resample, decimate, sheet
-        As in `read_records`.
+    inputs, outputs
+        Columns.
+    reading
+        How files are read, as in `read_records`; what differs from the defaults.
     plan, computing
         Settings that differ from their defaults.
     run
@@ -50,19 +53,13 @@ class Draft:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Draft:
         """Read what a browser sent; anything that does not fit is refused."""
-        reading = {
-            "time": text_in(content, "time"),
-            "sampling_time": _number(content, "sampling_time"),
-            "missing": text_in(content, "missing"),
-            "resample": _number(content, "resample"),
-            "decimate": None if (found := _number(content, "decimate")) is None else int(found),
-            "sheet": text_in(content, "sheet"),
-        }
+        time = text_in(content, "time")
+        reading = read_settings(ReadingOptions, _mapping(content, "reading"))
         return cls(
             files={role: names_in(_mapping(content, "files"), role) for role in ROLES},
             inputs=names_in(content, "inputs"),
             outputs=names_in(content, "outputs"),
-            reading={name: value for name, value in reading.items() if value is not None},
+            reading=({} if time is None else {"time": time}) | reading,
             plan=read_settings(Plan, _mapping(content, "plan")),
             computing=read_settings(Computing, _mapping(content, "computing")),
             run=text_in(content, "run") or "",
@@ -122,9 +119,7 @@ class Draft:
         if self.cut:
             found += ["--rows", ",".join(f"{role}={self._rows(role)}" for role in self.cut)]
         found += ["--inputs", ",".join(self.inputs), "--outputs", ",".join(self.outputs)]
-        for name, value in self.reading.items():
-            found += ["--" + name.replace("_", "-"), f"{value:g}" if isinstance(value, float) else str(value)]
-        for kind, values in ((Plan, self.plan), (Computing, self.computing)):
+        for kind, values in ((ReadingOptions, self.reading), (Plan, self.plan), (Computing, self.computing)):
             for one in fields(kind):
                 if one.name in values:
                     value = values[one.name]
@@ -194,13 +189,3 @@ def _cut(content: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     if found and any(len(names) > 1 for names in _mapping(content, "files").values()):
         raise InputError("rows are cut of one file: leave out the other files, or the cut")
     return {role: (found[role][0], found[role][1]) for role in ROLES if role in found}
-
-
-def _number(content: Mapping[str, Any], name: str) -> float | None:
-    found = content.get(name)
-    if found is None or found == "":
-        return None
-    try:
-        return float(found)
-    except (TypeError, ValueError):
-        raise InputError(f"{name.replace('_', ' ')} must be a number, got {found!r:.40}") from None

@@ -10,7 +10,7 @@ from echobound.plan.numbers import settle_networks, settle_stop
 from echobound.runs.journal import Journal, data_key
 from echobound.studio.actions import AFTERWARDS
 from echobound.studio.drafts import Draft
-from echobound.studio.form import form
+from echobound.studio.form import form, reading_form
 from echobound.studio.handlers import Guarded
 from echobound.studio.jobs import typed
 from echobound.studio.showing import answer_of
@@ -21,7 +21,7 @@ class Form(Guarded):
 
     def get(self) -> None:
         """Groups of fields."""
-        self.answer({"groups": form(), "meaning": AFTERWARDS})
+        self.answer({"groups": form(), "reading": reading_form(), "meaning": AFTERWARDS})
 
 
 class Numbers(Guarded):
