@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from echobound.campaign import Computing
@@ -13,8 +13,8 @@ from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.plan import Plan, SettledPlan, settle_validation
 from echobound.plan.validation import Validation
-from echobound.studio.form import option, read_settings, typed_value
-from echobound.studio.workspace import Workspace
+from echobound.studio.form import read_settings, typed_options
+from echobound.studio.workspace import Workspace, shown
 
 ROLES = ("training", "validation", "test")
 Records = Mapping[str, tuple[Record, ...]]  # by role
@@ -74,6 +74,10 @@ class Draft:
             if not names:
                 raise InputError(f"choose at least one {side} column")
 
+        for name in (*self.files["validation"], *self.files["test"]):
+            if "," in name:  # on the command line it would be two files
+                raise InputError(f"{shown(name)} has a comma in its name: rename it for validation or test")
+
     def asked(self) -> Plan:
         """The plan as it is asked for."""
         return Plan(**self.plan)
@@ -118,19 +122,20 @@ class Draft:
                 found += [f"--{role}", ",".join(as_file(name) for name in self.files[role])]
         if self.cut:
             found += ["--rows", ",".join(f"{role}={self._rows(role)}" for role in self.cut)]
-        found += ["--inputs", ",".join(self.inputs), "--outputs", ",".join(self.outputs)]
-        for kind, values in ((ReadingOptions, self.reading), (Plan, self.plan), (Computing, self.computing)):
-            for one in fields(kind):
-                if one.name in values:
-                    value = values[one.name]
-                    found += [option(one)] if value is True else [option(one), typed_value(value)]
+        found += typed_options(ReadingOptions, self.columns)
+        for kind, values in ((Plan, self.plan), (Computing, self.computing)):
+            found += typed_options(kind, values)
         return [*found, "--run", self.run]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns and how they are read, as keywords of `read_records`."""
+        return {"inputs": list(self.inputs), "outputs": list(self.outputs), **self.reading}
 
     def python(self) -> str:
         """The same in Python."""
         lines = ["from echobound import identify, read_records", ""]
-        common = {"inputs": list(self.inputs), "outputs": list(self.outputs), **self.reading}
-        lines.append(f"columns = {call('dict', common)}")
+        lines.append(f"columns = {call('dict', self.columns)}")
         roles = list(self.cut) if self.cut else [role for role in ROLES if self.files[role]]
         for role in roles:
             names = self.files["training" if self.cut else role]
@@ -148,6 +153,23 @@ class Draft:
 def call(name: str, arguments: Mapping[str, Any]) -> str:
     """A call as Python writes it."""
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def timed(columns: Mapping[str, Any], record: Record) -> dict[str, Any]:
+    """Keywords to read a further file as those of a run: what is not given is that of its records."""
+    found = {"inputs": record.input_names, "outputs": record.output_names, **columns}
+    clocks = ("sampling_time", "time", "resample", "decimate")
+    return found if any(name in found for name in clocks) else {**found, "sampling_time": record.sampling_time}
+
+
+def read_like(run: str, columns: Mapping[str, Any]) -> list[str]:
+    """The same in Python: lines after which `columns` are the keywords."""
+    like = {"inputs": "record.input_names", "outputs": "record.output_names", "sampling_time": "record.sampling_time"}
+    if any(name in columns for name in ("sampling_time", "time", "resample", "decimate")):
+        del like["sampling_time"]
+    given = {name: repr(value) for name, value in columns.items()}
+    written = ", ".join(f"{name}={value}" for name, value in (like | given).items())
+    return [f"record = RunFolder({run!r}).experiments.training[0]", f"columns = dict({written})"]
 
 
 def as_file(name: str) -> str:

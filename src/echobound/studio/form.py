@@ -96,6 +96,22 @@ def option(one: Field[Any]) -> str:
     return "--" + (one.metadata.get("option") or one.name).replace("_", "-")
 
 
+def typed_options(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """Settings as they are typed on a command line; None and what is off are left out.
+
+    Examples
+    --------
+    >>> typed_options(ReadingOptions, {"time": "t", "inputs": ("u", "v"), "sheet": None})
+    ['--inputs', 'u,v', '--time', 't']
+    """
+    found = list[str]()
+    for one in fields(kind):
+        value = values.get(one.name)
+        if value is not None and value is not False:
+            found += [option(one)] if value is True else [option(one), typed_value(value)]
+    return found
+
+
 def read_settings(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a form, as text or as JSON, by field; what is empty or the default is left out.
 

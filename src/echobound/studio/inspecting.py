@@ -13,7 +13,7 @@ from echobound.data.facts import ColumnFacts
 from echobound.data.formats import read_table
 from echobound.data.options import ReadingOptions
 from echobound.studio.drafts import as_file
-from echobound.studio.form import option, typed_value
+from echobound.studio.form import option, typed_options
 from echobound.studio.jobs import typed
 from echobound.studio.tables import Tables
 
@@ -35,7 +35,7 @@ def inspected(
     With inputs and outputs, what is suspected of the plant is about these; without, about those that are guessed.
     """
     given = {key: value for key, value in reading.items() if key in (*LAYOUT, *CLOCK)}
-    sides = {"inputs": tuple(inputs) or None, "outputs": tuple(outputs) or None}
+    sides: dict[str, Any] = {"inputs": tuple(inputs) or None, "outputs": tuple(outputs) or None}
     found = inspect_file(tables.space.file(name), **given, **sides)
     times = Counter(one.name for one in found.columns)
     said, rest = _placed(found)
@@ -48,13 +48,9 @@ def inspected(
             "notes": said[one.number],
         })  # fmt: skip
     guessed = [f"inputs and outputs: {found.guessed}"] if found.inputs and found.outputs and not inputs else []
-    options = [*sides.items(), *given.items()]
-    command = ["inspect", as_file(name)]
-    for one in fields(ReadingOptions):
-        value = dict(options).get(one.name)
-        command += [] if value is None else [option(one), typed_value(value)]
-    keywords = {key: value if isinstance(value, str | int | float) else list(value) for key, value in options if value}
-    called = ", ".join([repr(name), *(f"{key}={value!r}" for key, value in keywords.items())])
+    asked = {key: list(value) for key, value in sides.items() if value} | given
+    command = ["inspect", as_file(name), *typed_options(ReadingOptions, asked)]
+    called = ", ".join([repr(name), *(f"{key}={value!r}" for key, value in asked.items())])
     return {
         "name": name,
         "rows": found.samples,

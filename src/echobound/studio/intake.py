@@ -9,7 +9,7 @@ import numpy as np
 from tornado.web import stream_request_body
 
 from echobound.data.options import ReadingOptions
-from echobound.errors import InputError
+from echobound.errors import EchoboundError, InputError
 from echobound.studio.form import read_settings
 from echobound.studio.handlers import Guarded
 from echobound.studio.inspecting import inspected, layout_of
@@ -23,6 +23,7 @@ class Files(Guarded):
     """Data files coming in."""
 
     upload: Upload | None = None
+    refusal: EchoboundError | None = None
 
     def prepare(self) -> Any:
         """Refuse before anything is read; the pieces are written as they come."""
@@ -39,17 +40,25 @@ class Files(Guarded):
             self.upload = self.studio.space.upload(self.argument("name"))
 
     def data_received(self, chunk: bytes) -> None:
-        """One piece."""
+        """One piece; what went wrong is said at the end, since nobody listens before."""
         if self.upload is None or self._finished:
             return
-        if self.upload.size + len(chunk) > self.studio.upload_limit:
+        limit = self.studio.upload_limit
+        try:
+            if self.upload.size + len(chunk) > limit:
+                raise Refused(413, f"the file is larger than {limit >> 20} MiB: put it into the folder yourself")
+            self.upload.write(chunk)
+        except OSError as error:  # the disk is full
+            self.refusal = InputError(f"the file cannot be written ({error.strerror}): nothing of it was kept")
+        except Refused as refusal:
+            self.refusal = refusal
+        if self.refusal is not None:
             self._abandon()
-            self.set_header("Connection", "close")
-            raise Refused(413, f"the file is larger than {self.studio.upload_limit >> 20} MiB")
-        self.upload.write(chunk)
 
     def put(self) -> None:
         """The file is complete."""
+        if self.refusal is not None:
+            raise self.refusal
         if self.upload is None:
             raise InputError("nothing came in")
         name = self.upload.target.name
@@ -85,7 +94,9 @@ class File(Guarded):
     async def get(self) -> None:
         """What `inspect` says, and what is needed to choose."""
         sides = (self.get_query_arguments("inputs"), self.get_query_arguments("outputs"))
-        self.answer(await self.in_thread(inspected, self.studio.tables, self.argument("name"), reading_in(self), *sides))
+        self.answer(
+            await self.in_thread(inspected, self.studio.tables, self.argument("name"), reading_in(self), *sides)
+        )
 
 
 class Curves(Guarded):

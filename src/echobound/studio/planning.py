@@ -119,5 +119,5 @@ class Runs(Guarded):
         draft.settle(self.studio.tables.records(draft))
         arguments = [*draft.arguments(), "--json"]
         files = sorted({name for several in draft.files.values() for name in several})
-        self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files)
+        self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files, columns=draft.columns)
         return draft.run, draft.python()

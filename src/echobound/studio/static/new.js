@@ -35,7 +35,7 @@ function columnRow(column, i) {
 // A file as `inspect` sees it. Notes stand with the column that they are about.
 function notes(found) {
   fill($("inspection"), found.notes.length ? el("ul", {}, found.notes.map((note) => el("li", {text: sentence(note)}))) : null);
-  commands($("inspect-commands"), found.command, found.python);
+  commands($("inspect-commands"), found.command, found.python, "Inspect: ");
   for (const place of document.querySelectorAll("#columns .said")) {
     const column = found.columns.find((one) => one.key === place.dataset.column);
     fill(place, column ? said(column) : null);
@@ -120,7 +120,7 @@ async function channels(name) {
   const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && roleOf(column) !== "time").slice(0, 12);
   for (const [i, column] of shown.entries()) {
     const last = i === shown.length - 1;
-    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "row" : "", tools: false});
+    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "sample" : "", tools: false});
     line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[roleOf(column)] ?? "measured", 1.2);
     charts.push(one);
   }
