@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
-import numpy as np
 import pytest
 from studio_at_work import studio_of
 

@@ -62,8 +62,12 @@ class Files(Guarded):
         if self.upload is None:
             raise InputError("nothing came in")
         name = self.upload.target.name
-        self.upload.finish()
-        self.upload = None
+        upload, self.upload = self.upload, None
+        try:
+            upload.finish()
+        except OSError as error:  # what was kept in memory did not fit
+            upload.abandon()
+            raise InputError(f"the file cannot be written ({error.strerror}): nothing of it was kept") from None
         self.answer({"name": name})
 
     def _abandon(self) -> None:
