@@ -196,6 +196,20 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_left(client, monkeypatch):
     assert not list(client.studio.space.desk.glob("upload-*"))
 
 
+def test_a_file_too_large_for_the_server_is_not_read_into_it(client):
+    """Reading it would take many times its size; the command line reads it in pieces."""
+    path = client.studio.space.path / "huge.csv"
+    try:
+        with path.open("wb") as file:
+            file.truncate(2 << 30)  # takes no room on the disk
+        draft = {"files": {"training": ["huge.csv"]}, "inputs": ["u"], "outputs": ["y"]}
+        found = [client.json("GET", f"/api/{what}?name=huge.csv", status=400) for what in ("file", "curves")]
+        found += [client.json("POST", "/api/numbers", draft), client.json("POST", "/api/runs", draft, status=400)]
+        assert all("use echobound identify" in one["error"] for one in found)
+    finally:
+        path.unlink()
+
+
 @given(st.text(max_size=60))
 def test_a_safe_name_stays_in_its_folder(name):
     try:

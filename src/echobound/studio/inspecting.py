@@ -36,7 +36,7 @@ def inspected(
     """
     given = {key: value for key, value in reading.items() if key in (*LAYOUT, *CLOCK)}
     sides: dict[str, Any] = {"inputs": tuple(inputs) or None, "outputs": tuple(outputs) or None}
-    found = inspect_file(tables.space.file(name), **given, **sides)
+    found = inspect_file(tables.file(name), **given, **sides)
     times = Counter(one.name for one in found.columns)
     said, rest = _placed(found)
     columns = []

@@ -21,7 +21,7 @@ from echobound.studio.workspace import Workspace
 
 KEPT = 2  # files that are kept in memory
 MOST_CELLS = 20_000_000  # of one file: 160 MB
-LARGEST = 512 << 20  # bytes of a file that is read here
+LARGEST = 256 << 20  # bytes of a file that is read here: the server's memory is bounded
 CHANNELS = 40  # columns that are drawn
 WIDEST = 4000  # points of a curve that are sent
 
@@ -59,9 +59,19 @@ class Tables:
         self._kept: OrderedDict[tuple[Any, ...], Columns] = OrderedDict()
         self._read: tuple[Any, Records] | None = None
 
+    def file(self, name: str) -> Path:
+        """A data file that is read here."""
+        path = self.space.file(name)
+        if path.stat().st_size > LARGEST:
+            raise InputError(
+                f"{path.name} is larger than {LARGEST >> 20} MiB, too large for the studio: use echobound identify, and"
+                " watch the run here"
+            )
+        return path
+
     def columns(self, name: str, layout: Mapping[str, Any] | None = None) -> Columns:
         """The columns of a file; `layout` says where its table stands, as in `read_table`."""
-        path, layout = self.space.file(name), layout or {}
+        path, layout = self.file(name), layout or {}
         about = path.stat()
         key = (path, tuple(sorted(layout.items())), about.st_mtime_ns, about.st_size)
         if key not in self._kept:
@@ -74,7 +84,7 @@ class Tables:
     def records(self, draft: Draft) -> Records:
         """The records of a draft; they are kept while only its plan changes, as it does while somebody types."""
         names = sorted({name for several in draft.files.values() for name in several})
-        stamps = [(name, about.st_mtime_ns, about.st_size) for name in names if (about := self.space.file(name).stat())]
+        stamps = [(name, about.st_mtime_ns, about.st_size) for name in names if (about := self.file(name).stat())]
         key = (stamps, draft.files, draft.inputs, draft.outputs, draft.reading, draft.cut)
         known = self._read
         if known is None or known[0] != key:
@@ -83,8 +93,6 @@ class Tables:
 
 
 def _load(path: Path, layout: Mapping[str, Any]) -> Columns:
-    if path.stat().st_size > LARGEST:
-        raise InputError(f"{path.name} is larger than {LARGEST >> 20} MiB, too large to draw: use echobound identify")
     table = read_table(path, **layout)
     count = min(len(table.columns), CHANNELS)
     if not count:
