@@ -93,6 +93,22 @@ def test_other_units_and_orders_of_channels(change):
     assert common(change(VALIDATION), TRAINING) is None
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda y, i: y + 0.1 * i, lambda y, i: y * (1 + 0.01 * i), lambda y, i: -y],
+    ids=["offset", "gain", "sign"],
+)
+def test_an_output_moved_above_an_input_of_few_levels(change):
+    """Windows of one record, a sample apart, with another offset each: 20 of them counted as 20 episodes."""
+    whole = ph_experiment(samples=(800, 400), period=40)[0]
+    one, *others = windows(whole, 4, 120, 1)
+    for i, other in enumerate(others, start=1):
+        assert len(np.unique(other.u)) < 8, "steps, which are no sign of a copy if they stand alone"
+        assert common(one, replace(other, y=change(other.y, i))) is not None
+    later = whole.part(400, 520)
+    assert common(one, replace(later, y=change(later.y, 1))) is None
+
+
 def test_a_stretch_in_long_records_and_records_one_after_the_other():
     rng = np.random.default_rng(0)
     one, two = (Record(u=rng.normal(size=2000), y=rng.normal(size=2000)) for _ in range(2))

@@ -31,7 +31,7 @@ from echobound.plan import Plan, PlanSettings, settle_questions, settle_validati
 from echobound.report import write_page
 from echobound.runs import Progress, RunFolder, rows_digest
 from echobound.runs.delivery import delivery_of
-from echobound.runs.derivation import certificate_of
+from echobound.runs.derivation import certificate_of, digests_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.holding import held_of
 from echobound.runs.journal import Journal, data_key, with_search
@@ -120,7 +120,7 @@ def identify(
         picked = made[0].model if made else None
         several = Committee(tuple(one.model for one in made)) if made and settled.committee else None
         delivery = delivery_of(settled, len(made))
-        digests = {"data": settled.data, "plan": settled.digest, "ledger": rows_digest(table)}
+        digests = {**digests_of(settled), "ledger": rows_digest(table)}
         digests |= {"model": picked.digest if picked else "", "committee": several.digest if several else ""}
         ran = [origin for one in candidates for origin in folder.ledger.origins(family=one.family)]
         read = tuple(dict.fromkeys(record.note for _, record in experiments.roles if record.note))

@@ -255,19 +255,33 @@ def _is_rich(signal: Array) -> bool:
 
 
 def _in_other_units(a: Array, b: Array) -> int:
-    """Number of samples in which each channel of b, at some shift, is one of a but for scale, sign and offset."""
+    """Number of samples in which each channel of b, at some shift, is one of a but for scale, sign and offset.
+
+    Steps or ramps of another height look like that as well: a channel of few values must be the same as it is.
+    """
     least = max(STRETCH, math.ceil(OTHER_UNITS * min(len(a), len(b))))
     channels = a.shape[1]
-    if min(len(a), len(b)) < least or not all(map(_is_rich, (*a.T, *b.T))):
-        return 0  # steps or ramps of another height look like that as well
-    a, b = ((x - x.mean(axis=0)) / x.std(axis=0) for x in (a, b))
+    rich = [[_is_rich(x) for x in one.T] for one in (a, b)]
+    if min(len(a), len(b)) < least or not all(map(any, rich)):
+        return 0
+    as_they_are = a, b
+    a, b = ((x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0) for x in (a, b))
     orders = [*permutations(range(channels))] if channels <= MOST_CHANNELS else [tuple(range(channels))]
     found: dict[tuple[int, int], Array] = {}
     for i, j in {pair for order in orders for pair in enumerate(order)}:
-        products, shifts, size = _correlations(a[:, [i]], b[:, [j]], least)
+        x, z = a[:, [i]], b[:, [j]]
+        if not (rich[0][i] and rich[1][j]):
+            x, z = (whole[:, [at]] for whole, at in zip(as_they_are, (i, j), strict=True))
+            both = np.concatenate([x, z])
+            x, z = ((one - both.mean()) / (both.std() or 1.0) for one in (x, z))
+        products, shifts, size = _correlations(x, z, least)
         first, last = np.maximum(shifts, 0), np.minimum(shifts + len(b), len(a))
         count = last - first
-        (_, one, mean), (_, two, other) = _moments(a[:, [i]], first, count), _moments(b[:, [j]], first - shifts, count)
+        (energy, one, mean), (more, two, other) = _moments(x, first, count), _moments(z, first - shifts, count)
+        if not (rich[0][i] and rich[1][j]):
+            difference = (energy[:, 0] + more[:, 0] - 2 * products[shifts % size, 0]) / count
+            found[i, j] = difference <= ALIKE * np.minimum(one[:, 0], two[:, 0])
+            continue
         covariance = products[shifts % size, 0] / count - mean[:, 0] * other[:, 0]
         spread = one[:, 0] * two[:, 0]
         found[i, j] = (spread > 1e-4) & (covariance**2 >= (1 - ALIKE) * spread)

@@ -78,7 +78,10 @@ def compare_rows(problem: Problem, kernel: Kernel, row: Any, other: Any, toleran
 
 
 def _may_have(problem: Problem, kernel: Kernel, row: Any, setting: float, within: float) -> bool:
-    """Whether another alternative is as good, or the minimum norm replaced it because of rounding only."""
+    """Whether another alternative is as good, or the minimum norm replaced it because of rounding only.
+
+    Or training itself ends elsewhere when rounding is imitated, and there it is the best: a cascade may have two ends.
+    """
     trial = kernel.trial(problem, int(row["index"]))
     # Alternatives are compared by what they score on the folds: a demanding score goes on from the best of them alone.
     table = trial.table(problem)
@@ -86,7 +89,11 @@ def _may_have(problem: Problem, kernel: Kernel, row: Any, setting: float, within
     scores = [s for used, s in zip(trial.settings, table, strict=True) if used == setting]
     if not scores:
         return setting in trial.draw.law.training.settings and within > TOLERANCE
-    return any(relative(ours, s) <= within for s in scores)
+    if any(relative(ours, s) <= within for s in scores):
+        return True
+    return within >= VISIBLE and any(
+        RoundedKernel(kernel, number).run(problem, int(row["index"])).setting == setting for number in range(TRIES)
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
