@@ -300,6 +300,27 @@ def test_several_records_and_outputs(mimo_records, tmp_path):
     assert write_page(folder).stat().st_size > 0
 
 
+def test_of_many_outputs_those_that_fit_worst_are_drawn_and_all_are_in_the_table(tmp_path):
+    """80 of them took a minute to draw, and 300 over ten."""
+    names, tones = [f"y{i}" for i in range(40)], 0.02 * np.arange(1, 41)
+    parts = [
+        Record(u=np.sin(0.05 * k), y=np.sin(k[:, None] * tones), output_names=names)
+        for k in (np.arange(250.0), np.arange(250.0, 400.0))
+    ]
+    run = tmp_path / "run"
+    few = {"law": "paper", "order": 4, "networks": 3, "epsilon": None, "beta": 0.5, "washout": 20, "committee": 0}
+    identify(*parts, **few, run=run)
+    page = Outline((run / "report.html").read_text(encoding="utf-8"))
+    assert "for the 6 of 40 outputs with the lowest FIT" in page.text
+    assert all(re.search(rf"\by{i}\b", page.text) for i in range(40)), "all are in the table"
+    [response] = RunContents(RunFolder(run)).responses
+    fits = {name: each["fit"] for name, each in response.scores["picked network"]["per_output"].items()}
+    assert set(response.drawn.names) == set(sorted(fits, key=fits.get)[:6])
+    assert len(response.names) == 40
+    # Two axes for each output, and one for the input.
+    assert (run / "report.html").read_text(encoding="utf-8").count('"name":"Figure"') < 40
+
+
 def growing(samples):
     k = np.arange(samples)
     return Record(u=np.sin(0.1 * k), y=np.exp(0.2 * (k % 300)))

@@ -40,7 +40,7 @@ def write_page(folder: RunFolder) -> Path:
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
         drawn=run.drawn,
-        search="" if (look := look_at(folder)) is None else look.words,
+        search="" if (look := look_at(run.folder)) is None else look.words,
         picked=run.names["model"] if run.responses else "",
         scores={response.role: response.scores[run.names["model"]] for response in run.responses},
         held=ended(run.search)["held"],

@@ -70,6 +70,7 @@ def _scores(run: RunContents, response: Response) -> dict[str, Any]:
 
 def _responses(run: RunContents, response: Response, name: str | None = None, blocks: int | None = None) -> Drawing:
     """Measured outputs and those of one or several models; the name is that of the role if not given."""
+    every, response = response, response.drawn
     several = len(response.scores) > 1
     fits = {whose: {n: p["fit"] for n, p in each["per_output"].items()} for whose, each in response.scores.items()}
     said = [
@@ -85,6 +86,10 @@ def _responses(run: RunContents, response: Response, name: str | None = None, bl
         ]
     what = f"measured output and {run.how} of the {' and the '.join(response.simulated)}"
     samples = int((~np.isnan(response.measured[:, 0])).sum())
+    if len(response.names) < len(every.names):
+        what += f", for the {len(response.names)} of {len(every.names)} outputs with the lowest FIT"
+    if len(response.inputs) < len(every.inputs):
+        what += f", with the first {len(response.inputs)} of {len(every.inputs)} inputs"
     return Drawing(
         name=response.role if name is None else name,
         caption=f"{response.role.capitalize()} data: {what}"
