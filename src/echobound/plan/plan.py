@@ -215,7 +215,8 @@ class Plan:
         laws = settle_laws("quick" if self.quick else self.law, self.order, self.trainer, validation.shape)
         measures = self._measures(laws[0])
         together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
-        rule, seed = None, data_seed(validation.data) if self.seed_of_data else int(self.seed)
+        samples = validation.samples if self.seed_of_data else ""
+        rule, seed = None, data_seed(samples) if samples else int(self.seed)
         if self.stop is None and self.target is None:
             count, epsilon = settle_networks(*numbers, self.discarded, together)
         else:
@@ -231,7 +232,7 @@ class Plan:
         asked |= {"blocks": validation.blocks, "washout": validation.washout}
         if self.committee is None:
             asked["committee"] = 0 if self.members > 1 else BEST
-        return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)
+        return SettledPlan(**asked, folds=validation.folds, data=validation.data, samples=samples, measures=measures)
 
     def _measures(self, law: Law) -> tuple[Score, ...]:
         """The scores; one of them must ask for nothing but outputs, so that test data can be scored like the others."""
