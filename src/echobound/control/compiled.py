@@ -135,7 +135,7 @@ def structures(header: str) -> dict[str, Any]:
     for body, name in re.findall(r"typedef struct \{(.*?)\} (\w+);", text, flags=re.DOTALL):
         fields = []
         for kind, field, sizes in re.findall(r"(\w+) (\w+)((?:\[[^\]]+\])*);", body):
-            whole = NUMBERS.get(kind) or made[kind]
+            whole: Any = NUMBERS.get(kind) or made[kind]
             for size in re.findall(r"\[([^\]]+)\]", sizes)[::-1]:
                 terms = (term.strip().removesuffix("U") for term in size.split("+"))
                 whole = whole * sum(known[term] if term in known else int(term) for term in terms)

@@ -168,7 +168,8 @@ class MPC:
                 f"the first input, {_listed(applied)}, must lie within its bounds, {_listed(self.bounds.low)} to"
                 f" {_listed(self.bounds.high)}: bring the plant there first, or widen the bounds"
             )
-        known = self._given_disturbance(disturbance, notes := [])
+        notes: list[str] = []
+        known = self._given_disturbance(disturbance, notes)
         if notes:
             raise InputError("known disturbances must be numbers when the controller is started")
         return applied, known[0]
