@@ -4,22 +4,25 @@ Races and what CuPy does are not seen here; `test_kernels_gpu.py` looks for them
 """
 
 import dataclasses
+import pickle
 import shutil
 
 import numpy as np
 import pytest
-from card_on_host import card_on_host
+from card_on_host import Card, card_on_host
 from kernel_agreement import agreement
 
 from echobound import identify
+from echobound.errors import InputError
 from echobound.kernels import blocks_in_turn, get_kernel, hold_out
+from echobound.kernels.gpu import descents, device
 from echobound.kernels.training import network_and_run
 from echobound.network import FreeRun, LeastSquares, MixedLaw, broad, paper
 from echobound.network.laws import small
 from echobound.plants import ph_experiment
 from echobound.scores import get_score
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
 PLAIN, ROBUST = [get_score("fit"), get_score("rmse")], [get_score("robust"), get_score("rmse")]
 # Steps on pieces of the data, then on all of them; a network that no step helps any more has ended.
@@ -71,7 +74,7 @@ def test_small_networks(law, records):
 
 def test_small_networks_of_two_channels_over_blocks(mimo_records):
     problem = blocks_in_turn(mimo_records[0], 2, law=SMALL, scores=ROBUST, washout=30)
-    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(3))
+    _, _, disagree = agreement(problem, get_kernel("cpu"), get_kernel("gpu"), range(2))
     assert not disagree
 
 
@@ -87,8 +90,6 @@ def test_the_model_that_is_kept_runs_as_it_was_scored(records):
 
 def test_draws_that_have_no_readout_are_for_the_host(records, monkeypatch):
     """The equations of a start that Cholesky does not solve."""
-    from echobound.kernels.gpu import descents
-
     problem, card = hold_out(*records, law=SMALL, scores=ROBUST, washout=60), get_kernel("gpu")
     usual = descents.Descents.collect
 
@@ -111,6 +112,19 @@ def test_draws_that_have_no_readout_are_for_the_host(records, monkeypatch):
 @pytest.mark.parametrize("blocks", [False, True])
 def test_the_whole_way(blocks, records):
     law = MixedLaw((broad(order=12), SMALL))
-    found = [identify(*records[: 1 if blocks else 2], law=law, networks=6, kernel=kernel) for kernel in ("cpu", "gpu")]
+    found = [identify(*records[: 1 if blocks else 2], law=law, networks=4, kernel=kernel) for kernel in ("cpu", "gpu")]
     one, other = (result.scores["validation"]["rmse"] for result in found)
     assert other == pytest.approx(one, rel=1e-6)
+
+
+def test_a_worker_without_a_card_refuses(records, monkeypatch):
+    """What is sent to it is asked there, not where it was made."""
+    problem = hold_out(*records, law=paper(5), scores=PLAIN, washout=60)
+    sent = pickle.loads(pickle.dumps(get_kernel("gpu")))
+    monkeypatch.setattr(device, "cupy", lambda: Card(cards=0))
+    device.gpu_problem.cache_clear()
+    try:
+        with pytest.raises(InputError, match="no NVIDIA GPU was found"):
+            sent.evaluate(problem, range(2))
+    finally:
+        device.gpu_problem.cache_clear()

@@ -150,12 +150,15 @@ def _shared(a: Array, b: Array) -> int:
     products, shifts, size = _correlations(a, b, least)
     first, last = np.maximum(shifts, 0), np.minimum(shifts + len(b), len(a))
     count = last - first
-    sides = [_moments(signal, start, count) for signal, start in ((a, first), (b, first - shifts))]
-    squares, variance = zip(*((square.sum(axis=1), spread.sum(axis=1)) for square, spread, _ in sides), strict=True)
+    sides = ((a, first), (b, first - shifts))
+    squares = [energy[start + count] - energy[start] for energy, start in ((_energy(x), start) for x, start in sides)]
     difference = (squares[0] + squares[1] - 2 * products.sum(axis=1)[shifts % size]) / count
-    moving = np.minimum(*variance)
+    # No variance is above the mean square, which is known already: most shifts need none.
+    some = np.nonzero(difference <= 1.001 * ALIKE * np.minimum(*squares) / count)[0]
+    variance = [_moments(signal, start[some], count[some])[1].sum(axis=1) for signal, start in sides if len(some)]
+    moving = np.minimum(*variance) if variance else np.zeros(0)
     # The transform errs by some 1e-12; what hardly moves there is alike without being a copy.
-    like = np.nonzero((difference <= ALIKE * moving) & (moving > 1e-4))[0]
+    like = some[(difference[some] <= ALIKE * moving) & (moving > 1e-4)]
     for at in like[np.argsort(-count[like], kind="stable")]:
         one, two = a[first[at] : last[at]], b[first[at] - shifts[at] : last[at] - shifts[at]]
         enough = count[at] >= _least(a, b) or all(len(np.unique(x)) >= RICH for x in one.T)
@@ -170,6 +173,11 @@ def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Places, int]:
     products = np.fft.irfft(np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0)), size, axis=0)
     shifts = np.arange(-(len(b) - least), len(a) - least + 1)  # sample k of b is compared with sample k + shift of a
     return products, shifts, size
+
+
+def _energy(signal: Array) -> Array:
+    """Sum of squares of all channels up to each sample."""
+    return np.concatenate([[0.0], np.cumsum((signal**2).sum(axis=1))])
 
 
 def _moments(signal: Array, start: Places, count: Places) -> tuple[Array, Array, Array]:

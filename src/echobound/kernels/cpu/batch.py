@@ -70,9 +70,12 @@ def _keys(problem: Problem, indices: Sequence[int]) -> Words:
     return draw_keys(problem.seed, problem.stream, problem.family, indices)
 
 
+def _law(problem: Problem) -> Any:
+    return problem.law
+
+
 def _ridges(problem: Problem) -> Vector:
-    law: Any = problem.law
-    return np.array(law.training.ridges)
+    return np.array(_law(problem).training.ridges)
 
 
 def pieces(problem: Problem, indices: Sequence[int]) -> list[Sequence[int]]:
@@ -107,8 +110,8 @@ class Many:
     def status(self) -> NDArray[np.int64]:
         """How each ended."""
         finite = np.all([np.isfinite(y).all(axis=(-2, -1)) for y in self.outputs], axis=0)
-        status = np.where(finite, Status.OK, Status.DIVERGED)
-        if self.problem.law.clip:
+        status, law = np.where(finite, Status.OK, Status.DIVERGED), _law(self.problem)
+        if law.clip:
             pairs = zip(self.problem.limits, self.outputs, strict=True)
             held = [limits.holds(limits.held(y)) for limits, y in pairs]
             status = np.where((status == Status.OK) & np.any(held, axis=0), Status.HELD, status)
@@ -116,7 +119,7 @@ class Many:
 
     def runs(self) -> list[Run]:
         """What each is scored by."""
-        ridges, clipped = _ridges(self.problem)[self.best].tolist(), bool(self.problem.law.clip)
+        ridges, clipped = _ridges(self.problem)[self.best].tolist(), bool(_law(self.problem).clip)
         return [
             Run(
                 order, ridges[i], [y[i] for y in self.outputs], None if self.wholes is None else self.wholes[i], clipped

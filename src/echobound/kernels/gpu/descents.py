@@ -159,7 +159,7 @@ class Descents(Batch):
         sizes |= {"UNITS": 1, "THREADS": 128, "RESIDENT": 6, "MOST": units, "RING": max(1, most(law.output_delays))}
         sizes |= {"TAIL": max(1, columns - 1), "WEIGHTS": threads, "FITTING": max(1, 640 // threads)}
         self.record = 2 * units + 2 * ny
-        self.descent = compiled("draw", "norm", "step", "run", "descent", **sizes)
+        self.descent = compiled("step", "run", "descent", **sizes)
         self.one = compiled("solve", "fallback", NY=1)
         self._weights: list[Any] = []
 
