@@ -1,6 +1,7 @@
 """The Dask engine on a real cluster: scheduler and workers started by the `dask` command line, on loopback."""
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -252,6 +253,21 @@ def test_no_scheduler_and_no_workers(tmp_path):
             Dask(cluster.address, timeout=0.5)
     finally:
         cluster.close()
+
+
+def test_a_client_that_could_not_connect_is_gone_at_once():
+    """Collected later, while another client starts, it would wait for a lock that its own thread holds."""
+    import distributed
+
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if isinstance(one, distributed.Client)}
+    gc.disable()
+    try:
+        with pytest.raises(RunError, match="no Dask scheduler answers"):
+            Dask("tcp://127.0.0.1:9", timeout=0.5)
+        assert not [one for one in gc.get_objects() if isinstance(one, distributed.Client) and id(one) not in before]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow

@@ -48,6 +48,14 @@ def later(default: Any) -> Any:
     return field(default=default, metadata={"later": True})
 
 
+def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
+    """A field that is also an option of the command line and of the studio, with its help text and name (`option`).
+
+    `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
+    """
+    return field(default=default, metadata={"help": help, "text": text, "option": option})
+
+
 def written(value: Any) -> list[str]:
     """Names of the fields of a dataclass that its JSON has."""
     return [f.name for f in fields(value) if not f.metadata.get("later") or getattr(value, f.name) != f.default]

@@ -96,6 +96,11 @@ class RunContents:
         held_out = self._blocks() if self.plan.blocks is not None else self._records("validation", data.validation)
         return [held_out, *([self._records("test", data.test)] if data.test else [])]
 
+    @property
+    def compared(self) -> int:
+        """How many figures of the page show measured outputs beside those of the models; they share its size."""
+        return len(self.responses) + (2 if self.second is not None and self.second.episodes > 1 else 0)
+
     def episodes(self, second: Generalisation) -> dict[str, Response]:
         """A typical episode (median RMSE) of the delivered model and its worst, by these names."""
         records = episodes_of(self.folder.tested(second), second.settled, self.folder.model.washout)

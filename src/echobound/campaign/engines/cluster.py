@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -76,10 +77,13 @@ class Dask(Engine):
             return distributed.Client(self._cluster or scheduler, timeout=self._timeout, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             first_line = (str(error) or type(error).__name__).splitlines()[0]
-            raise RunError(
-                f"no Dask scheduler answers at {scheduler} ({first_line}): nothing was drawn; start one with"
-                " 'dask scheduler', or correct --scheduler tcp://HOST:PORT"
-            ) from None
+        # A client that could not connect closes itself when it is collected: now, and not whenever Python comes to it.
+        # While another client starts, that one holds the lock which closing waits for, in the same thread: for ever.
+        gc.collect()
+        raise RunError(
+            f"no Dask scheduler answers at {scheduler} ({first_line}): nothing was drawn; start one with"
+            " 'dask scheduler', or correct --scheduler tcp://HOST:PORT"
+        )
 
     def _require_workers(self) -> None:
         """At least one worker, and the same versions on all."""
