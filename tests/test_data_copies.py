@@ -93,6 +93,22 @@ def test_other_units_and_orders_of_channels(change):
     assert common(change(VALIDATION), TRAINING) is None
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda y, i: y + 0.1 * i, lambda y, i: y * (1 + 0.01 * i), lambda y, i: -y],
+    ids=["offset", "gain", "sign"],
+)
+def test_an_output_moved_above_an_input_of_few_levels(change):
+    """Windows of one record, a sample apart, with another offset each: 20 of them counted as 20 episodes."""
+    whole = ph_experiment(samples=(800, 400), period=40)[0]
+    one, *others = windows(whole, 4, 120, 1)
+    for i, other in enumerate(others, start=1):
+        assert len(np.unique(other.u)) < 8, "steps, which are no sign of a copy if they stand alone"
+        assert common(one, replace(other, y=change(other.y, i))) is not None
+    later = whole.part(400, 520)
+    assert common(one, replace(later, y=change(later.y, 1))) is None
+
+
 def test_a_stretch_in_long_records_and_records_one_after_the_other():
     rng = np.random.default_rng(0)
     one, two = (Record(u=rng.normal(size=2000), y=rng.normal(size=2000)) for _ in range(2))
@@ -187,3 +203,19 @@ def test_renew_refuses_old_data_in_another_guise(run, tmp_path):
             renew(run, training, validation, closed_loop=False, into=tmp_path / "renewed")
     assert not (tmp_path / "renewed").exists()
     assert renew(run, *new, closed_loop=False, into=tmp_path / "renewed").certificate.networks == 12
+
+
+def test_long_independent_records_are_not_compared_at_every_rate(monkeypatch):
+    """That took five seconds of a search on a card that takes a third of one."""
+    from echobound.data import copies
+
+    calls, usual = [], copies._shared
+    monkeypatch.setattr(copies, "_shared", lambda a, b: calls.append(len(a)) or usual(a, b))
+
+    def one(seed, length):
+        u = np.random.default_rng(seed).normal(size=length)
+        y = np.convolve(u, 0.8 ** np.arange(30))[:length]
+        return Record(u=u, y=np.tanh(y))
+
+    assert copies.common(one(0, 20_000), one(1, 30_000)) is None
+    assert len(calls) == 1

@@ -25,7 +25,7 @@ ORDER = [
     {"report"},
     {"export"},
     {"identification"},
-    {"identify", "verify", "generalise", "audit"},
+    {"identify", "verify", "outer", "generalise", "audit"},
     {"compare", "renew", "estimators", "control"},
     {"reproduce"},
     {"studio"},

@@ -72,11 +72,35 @@ def test_renewals_are_counted_from_folder_to_folder(run, renewed, ph_records, tm
         renew(run.run, *ph_experiment(samples=(500, 400), seed=3), closed_loop=False, updates=0)
 
 
+def test_old_data_are_refused_all_along_the_chain(run, renewed, new, ph_records, tmp_path):
+    """The data of the first run, by way of a renewal; and a renewal made once more elsewhere, the best of many."""
+    with pytest.raises(InputError, match="trained and scored on these data before, in first"):
+        renew(renewed.run, *ph_records, closed_loop=False, into=renewed.run.parent / "back")
+    swapped = renewed.run.parent / "swapped"
+    with pytest.raises(InputError, match="trained and scored on these data before, in renewed"):
+        renew(run.run, *new[::-1], closed_loop=False, updates=4, into=swapped)
+    other = ph_experiment(samples=(600, 450), seed=12)
+    with pytest.raises(InputError, match="renewal 1 of the 4 that were planned was made already, in renewed"):
+        renew(run.run, *other, closed_loop=False, updates=4, into=renewed.run.parent / "again")
+    assert {path.name for path in run.run.parent.iterdir() if path.is_dir()} == {"first", "renewed"}
+    again = renew(run.run, *new, closed_loop=False, updates=4, into=renewed.run)  # this very one, resumed
+    assert again.certificate == renewed.certificate
+
+
+def test_the_best_of_several_first_renewals_misses():
+    """Ten of them, each said to be one of three: so often are they wrong, where beta was promised for all together."""
+    rng, beta, networks, campaigns = np.random.default_rng(6), 0.05, 30, 4000
+    epsilon = epsilon_exact(networks, beta / 3)
+    missed = (rng.random((campaigns, networks, 10)).min(axis=1) > epsilon).any(axis=1).mean()
+    assert missed > 2 * beta
+
+
 def test_where_it_does_not_hold(run, new, ph_records, tmp_path):
     with pytest.raises(InputError, match="depend on the network in use"):
         renew(run.run, *new, closed_loop=True)
+    own = shutil.copytree(run.run, tmp_path / "own" / "first")
     with pytest.warns(UserWarning, match="holds only if the new data do not depend"):
-        renew(run.run, *new)
+        renew(own, *new)
     with pytest.raises(InputError, match=r"these are the data of .* itself"):
         renew(run.run, *ph_records, closed_loop=False)
     at_will = identify(*ph_records, **SMALL, stop="anytime:10", run=tmp_path / "at will").run

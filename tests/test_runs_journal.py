@@ -3,13 +3,16 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from test_cli import echobound
 
-from echobound import identify, ph_experiment
+from echobound import Record, audit, identify, ph_experiment
+from echobound.errors import DamagedFile, InputError
+from echobound.files import write_json
 from echobound.runs.folder import RunFolder
 from echobound.runs.journal import FILE, Journal, Standing, data_key, look_at, look_of, share_of
 from echobound.scenario import epsilon_exact
@@ -116,6 +119,63 @@ def test_terminal_page_and_python_say_the_same(records, tmp_path):
     words = look_at(RunFolder(tmp_path / "1")).words
     assert words in write_page(RunFolder(tmp_path / "1")).read_text()
     assert words in echobound("show", "1", cwd=tmp_path).stdout
+
+
+def guises(training, validation):
+    """The same samples, cut elsewhere, under other names, at another rate and in other roles."""
+    whole = {name: np.concatenate([getattr(training, name), getattr(validation, name)]) for name in "uy"}
+    cut = Record(**whole, sampling_time=training.sampling_time)
+    renamed = [Record(u=one.u, y=one.y, input_names=["valve"], output_names=["acid"]) for one in (training, validation)]
+    slower = [Record(u=one.u, y=one.y, sampling_time=600.0) for one in (training, validation)]
+    return {"cut": (cut.part(0, 330), cut.part(330, 550)), "renamed": renamed, "slower": slower}
+
+
+def test_the_same_samples_in_another_guise_are_the_same_data(records, tmp_path):
+    """Cut elsewhere or with a channel renamed they were a first search again, as often as one liked."""
+    identify(*records, **SMALL, run=tmp_path / "first")
+    for number, (name, other) in enumerate(guises(*records).items(), start=2):
+        assert looks(identify(*other, **SMALL, seed=number, run=tmp_path / name)) == number, name
+
+
+def test_a_journal_made_again_in_another_order_promises_no_more(records, tmp_path):
+    """Deleted, with the pleasing run made to look the oldest: it stays the third search that it was."""
+    for seed in range(3):
+        identify(*records, **SMALL, seed=seed, run=tmp_path / str(seed))
+    (tmp_path / FILE).unlink()
+    os.utime(tmp_path / "2" / "plan.json", (1e9, 1e9))
+    identify(*records, **SMALL, seed=3, run=tmp_path / "3")
+    assert Journal(tmp_path).entries()[0]["run"] == "2"
+    assert look_at(RunFolder(tmp_path / "2")).standing == Standing(3, 4)
+    assert look_at(RunFolder(tmp_path / "3")).standing == Standing(4, 4)
+
+
+def test_nobody_can_shop_for_the_seed_of_data(records, tmp_path):
+    """It was another one for each name of a channel, each cut, and each test file, and was said to be nobody's choice."""
+    test = ph_experiment(samples=(300, 250, 120), period=30, seed=5)[2]
+    own = identify(*records, **SMALL, seed_of_data=True, run=tmp_path / "own")
+    others = [identify(*other, **SMALL, seed_of_data=True) for other in guises(*records).values()]
+    others.append(identify(*records, test=[test], **SMALL, seed_of_data=True))
+    assert {one.certificate.seed for one in others} == {own.certificate.seed}
+    assert identify(*records[::-1], **SMALL, seed_of_data=True).certificate.seed == own.certificate.seed
+    fresh = ph_experiment(seed=3, samples=(300, 250), period=30)
+    assert identify(*fresh, **SMALL, seed_of_data=True).certificate.seed != own.certificate.seed
+    said = [sentence for sentence in own.certificate.not_stated if "seed" in sentence]
+    assert "nobody chose it among several" in said[0]
+    assert audit(tmp_path / "own").passed
+    assert not any("seed" in one for one in identify(*records, **SMALL, seed=7).certificate.not_stated)
+
+
+def test_a_seed_that_does_not_follow_from_the_samples_is_refused(records, tmp_path):
+    """A plan that names other samples, consistent in itself, so that its seed could be anything."""
+    run = identify(*records, **SMALL, seed_of_data=True, run=tmp_path / "run").run
+    plan = RunFolder(run).plan
+    with pytest.raises(InputError, match="the seed was to follow from the data"):
+        replace(plan, seed=5)
+    other = "00000000002a" + plan.samples[12:]
+    write_json(run / "plan.json", replace(plan, samples=other, seed=42).to_dict())
+    with pytest.raises(DamagedFile, match="seed does not follow from these samples"):
+        _ = RunFolder(run).experiments
+    assert "plan.json, samples" in [finding.part for finding in audit(run).findings]
 
 
 def test_searches_over_any_estimator_are_counted(tmp_path):

@@ -62,6 +62,7 @@ MAKERS = [
     lambda: Families.of({"10": SCORES, "20": SCORES[:70]}, beta=0.05, **FIT),
     lambda: JointScores.of({"fit": SCORES, "rmse": RMSE}, beta=0.05, directions=("max", "min")),
     lambda: Gain.of(SCORES, **FIT),
+    lambda: OuterRank.of(SCORES, 88.0, beta=0.05, blocks=5, **FIT),
     lambda: ExpectedGain.of(SCORES, beta=0.05, further=12, **FIT),
     lambda: FailureRate.of(EPISODES > 0.9, beta=0.05),
     lambda: ErrorLimit.of(EPISODES, beta=0.05, discarded=2, mixing=1e-3),

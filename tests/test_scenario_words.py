@@ -17,6 +17,7 @@ from echobound.scenario import (
     Gain,
     JointScores,
     Optimism,
+    OuterRank,
     QuantileInterval,
     RankBand,
     Removal,
@@ -41,6 +42,7 @@ MADE = {
     Families: lambda **how: Families.of({"a": SCORES[:50], "b": SCORES[50:]}, beta=0.05, **how),
     Renewal: lambda **how: Renewal.of(SCORES, networks=100, beta=0.05, depends_on_model=False, **how),
     ExpectedGain: lambda **how: ExpectedGain.of(SCORES, beta=0.05, further=10, **how),
+    OuterRank: lambda **how: OuterRank.of(SCORES, 90.0, beta=0.05, **how),
     Stopped: lambda **how: Stopped.of(SCORES, Anytime(beta=0.05), **how),
 }
 

@@ -131,6 +131,38 @@ def test_a_file_that_is_no_order_is_passed_over(space):
     assert [one.key for one in jobs.orders()] == [kept.key]
 
 
+def test_an_order_that_came_with_a_folder_waits_for_its_user(space):
+    """A folder from somebody else may hold orders; whoever only opens it has nothing done."""
+    jobs = Jobs(space)
+    kept = order(jobs)
+    path = space.desk / "jobs" / f"{kept.key}.json"
+    content = json.loads(path.read_text())
+    for changed in ({"seal": ""}, {"arguments": ["export", "runs/a", "--output", "/tmp/elsewhere"]}):
+        path.write_text(json.dumps(content | changed))
+        assert jobs.start_next() is None
+        [job] = jobs.all()
+        assert job.state == "interrupted"
+        assert "not given by you" in job.sentence
+    path.write_text(json.dumps(content | {"seal": "", "about": {"columns": {"inputs": ["x"]}}}))
+    assert jobs.columns_of("runs/a") == {}, "nor is it believed"
+    path.write_text(json.dumps(content | {"seal": ""}))
+    assert "seal" not in jobs.all()[0].to_dict() or not jobs.all()[0].to_dict()["seal"]
+    jobs.go_on(kept.key)
+    assert [job.state for job in jobs.all()] == ["queued"], "after a look at its command"
+
+
+def test_the_oldest_of_what_is_done_is_forgotten(space, monkeypatch):
+    monkeypatch.setattr("echobound.studio.jobs.FORGOTTEN", 2)
+    jobs = Jobs(space)
+    keys = [jobs.add("audit", "runs/a", ["audit", "runs/a"]).key for _ in range(4)]
+    for key in keys[:3]:
+        (space.desk / "jobs" / f"{key}.run").write_text("1")
+        (space.desk / "jobs" / f"{key}.out").write_text("{}")
+    jobs.tidy()
+    assert [one.key for one in jobs.orders()] == keys[1:]
+    assert [job.state for job in jobs.all()] == ["done", "done", "queued"]
+
+
 def some_rows(ledger, indices, family=0):
     from echobound.kernels.base import row_dtype
 

@@ -12,12 +12,27 @@ campaigns at once, the library confirms some of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
+from test_audit_confirming import CHAOS, chaotic, forge, sensitive
 
+from echobound import Record, audit, generalise, identify, outer_rank, ph_experiment, verify
+from echobound.data.copies import require_independent_records
+from echobound.errors import DataError
+from echobound.network.response import respond
+from echobound.runs import RunFolder
 from echobound.runs.journal import share_of
 from echobound.scenario import (
     Anytime,
@@ -32,6 +47,7 @@ from echobound.scenario import (
     JointScores,
     Looks,
     Mixture,
+    OuterRank,
     Patience,
     QuantileInterval,
     RankBand,
@@ -40,6 +56,8 @@ from echobound.scenario import (
     Stopped,
     certify,
     epsilon_exact,
+    fresh_needed,
+    planned_verification,
     verify_counts,
     verify_divergence,
 )
@@ -63,10 +81,12 @@ class Rule:
     play: Play
     probability: float
     exact: bool
+    cost: int = 1  # how many cheap campaigns take as long as one of these
 
     def judge(self, campaigns: int, seed: int = 0) -> Outcome:
-        """Play so many campaigns, a batch after the other."""
-        misses, left, rng = 0, campaigns, np.random.default_rng([seed, len(self.name), sum(map(ord, self.name))])
+        """Play so many cheap campaigns, or dear ones that take as long, a batch after the other."""
+        campaigns = left = max(1, campaigns // self.cost)
+        misses, rng = 0, np.random.default_rng([seed, len(self.name), sum(map(ord, self.name))])
         while left:
             batch = min(left, BATCH)
             misses += self.play(batch, rng)
@@ -89,11 +109,11 @@ RULES: list[Rule] = []
 MUTANTS: list[Rule] = []
 
 
-def rule(name: str, probability: float, *, exact: bool) -> Callable[[Play], Play]:
+def rule(name: str, probability: float, *, exact: bool, cost: int = 1) -> Callable[[Play], Play]:
     """A rule that must pass."""
 
     def add(play: Play) -> Play:
-        RULES.append(Rule(name, play, probability, exact))
+        RULES.append(Rule(name, play, probability, exact, cost))
         return play
 
     return add
@@ -509,14 +529,72 @@ def looked_again(campaigns, rng, limit, violation=None, ties=1) -> int:
     counts = np.cumsum(rng.binomial(_LOOK, np.minimum(1, ties * v)[:, None], size=(campaigns, _TIMES)), axis=1)
     wrong = np.zeros(campaigns, dtype=bool)
     for look in range(_TIMES):
-        limits = np.array([limit((look + 1) * _LOOK, x) for x in range(int(counts[:, look].max()) + 1)])
-        wrong |= v > limits[counts[:, look]]
+        wrong |= v > limits_at(limit, (look + 1) * _LOOK, counts[:, look])
     return int(wrong.sum())
+
+
+_KNOWN: dict[tuple[Any, int, int], float] = {}
+
+
+def limits_at(limit, fresh: int, counts: np.ndarray) -> np.ndarray:
+    """The limit of each campaign; one for each count is computed once, also for other batches."""
+    key = limit.__code__  # every rule has a limit of its own
+    for count in map(int, np.unique(counts)):
+        if (key, fresh, count) not in _KNOWN:
+            _KNOWN[key, fresh, count] = limit(fresh, count)
+    found = np.zeros(int(counts.max()) + 1)
+    for count in map(int, np.unique(counts)):
+        found[count] = _KNOWN[key, fresh, count]
+    return found[counts]
 
 
 @rule("verify: all networks together, twenty looks of 100", BETA, exact=False)
 def verify_again(campaigns, rng):
     return looked_again(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_combined)
+
+
+def looked_each_time(campaigns, rng, limit, most=300) -> int:
+    """As `looked_again`, by somebody who looks after every fresh network and knows the law: M is where he is wrong."""
+    v = rng.beta(1, _N, size=campaigns)
+    counts, wrong = np.zeros(campaigns, dtype=int), np.zeros(campaigns, dtype=bool)
+    for m in range(1, most + 1):
+        counts += rng.random(campaigns) < v
+        wrong |= v > limits_at(limit, m, counts)
+    return int(wrong.sum())
+
+
+@rule("verify: M chosen late by somebody who knows the law, all networks together", BETA, exact=False, cost=4)
+def verify_late(campaigns, rng):
+    return looked_each_time(campaigns, rng, lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_combined)
+
+
+@rule("verify: the best of the certificate's epsilon and the verification's, at any M", 2 * BETA, exact=False, cost=4)
+def verify_better_of_two(campaigns, rng):
+    alone = epsilon_exact(_N, BETA)
+    return looked_each_time(
+        campaigns, rng, lambda m, x: min(alone, verify_counts(_N, m, x, beta=BETA).epsilon_combined)
+    )
+
+
+@rule("verify: best and worst case, diverged networks among them, at any M", 2 * BETA, exact=False, cost=4)
+def verify_both_ends(campaigns, rng):
+    """A share diverges, whose limit takes the place of the worst case's as soon as one of the search did."""
+    share, v = 0.05, rng.beta(1, _N, size=campaigns)
+    failures = rng.binomial(_N, share, size=campaigns)
+    # Where none of the search diverged, the worst is beaten by those that do, and by some that do not.
+    worst = np.where(failures > 0, share, share + (1 - share) * rng.beta(1, _N, size=campaigns))
+    beyond, bad, wrong = np.zeros(campaigns, int), np.zeros(campaigns, int), np.zeros(campaigns, bool)
+    for m in range(1, 151):
+        beyond += rng.random(campaigns) < v
+        bad += rng.random(campaigns) < worst
+        wrong |= v > limits_at(lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_combined, m, beyond)
+        own = limits_at(lambda m, x: verify_counts(_N, m, x, beta=BETA).epsilon_combined, m, bad)
+        # One code for each number of failures: the cache is asked for all trials of both.
+        pooled = limits_at(
+            lambda n, x: verify_divergence(1, 0, n - 1, x, beta=BETA).epsilon_combined, _N + m, failures + bad
+        )
+        wrong |= worst > np.where(failures > 0, pooled, own)
+    return int(wrong.sum())
 
 
 @rule("verify: ties count as violations, twenty looks", BETA, exact=False)
@@ -543,6 +621,29 @@ def verify_settled(campaigns, rng):
     return missed(v, limits[counts])
 
 
+_M, _PLANNED = 40, planned_verification(_N, 40, beta=BETA)
+
+
+@rule("verify: planned together, at least one of 40 fresh networks violates", _PLANNED[1].p_value, exact=True)
+def planned_violations(campaigns, rng):
+    return int((rng.binomial(_M, rng.beta(1, _N, size=campaigns)) >= 1).sum())
+
+
+@rule("verify: planned together, what all of them certify", BETA, exact=False)
+def planned_together(campaigns, rng):
+    v = rng.beta(1, _N, size=campaigns)
+    said = [one.epsilon_combined for one in _PLANNED]
+    counts = rng.binomial(_M, v)
+    return int((v > np.array([*said, *[1.0] * (_M + 1)])[counts]).sum())
+
+
+@rule("verify: as many as planned for no violation certify the epsilon that was asked for", BETA, exact=False)
+def planned_number(campaigns, rng):
+    fresh = fresh_needed(_N, 0.04, beta=BETA)
+    v = rng.beta(1, _N, size=campaigns)
+    return int(((v > 0.04) & (rng.binomial(fresh, v) == 0)).sum())
+
+
 @rule("verify: a search stopped at will, then ten looks of 10", BETA, exact=False)
 def verify_at_will(campaigns, rng):
     """Stopped where the best is weakest for its number, as if one knew the law."""
@@ -560,6 +661,21 @@ def verify_at_will(campaigns, rng):
                 campaigns_wrong += 1
                 break
     return campaigns_wrong
+
+
+@rule("outer rank: the refitted pick among fresh ones, at every number of them", BETA, exact=False, cost=4)
+def outer_ranks(campaigns, rng):
+    """What a network scores on the outer block has to do with what it was picked by, more or less."""
+    u = rng.random((campaigns, 20))
+    outer = np.mod(u + 0.3 * rng.random((campaigns, 20)), 1.0)
+    v = outer[np.arange(campaigns), u.argmin(axis=1)]  # the probability to beat the pick there
+    counts, wrong = np.zeros(campaigns, dtype=int), np.zeros(campaigns, dtype=bool)
+    for m in range(1, 101):
+        counts += rng.random(campaigns) < v
+        wrong |= v > limits_at(
+            lambda n, x: OuterRank(fresh=n, violations=x, threshold=0.0, beta=BETA).epsilon, m, counts
+        )
+    return int(wrong.sum())
 
 
 @rule("expected gain of 20 further networks, a bounded score", BETA, exact=False)
@@ -601,6 +717,180 @@ def mixing_blocks(campaigns, rng):
         fails[:, block] = np.where(repeats[:, block], fails[:, block - 1], fails[:, block])
     limits = np.array([FailureRate(episodes=59, failures=x, beta=BETA, mixing=2e-3).epsilon for x in range(60)])
     return int((limits[fails.sum(axis=1)] < true).sum())
+
+
+# ---------------------------------------------------------------- through the public entry points, with real networks
+
+
+def _tiny(seed: int, folder: Path, **settings: Any) -> Any:
+    """A search with the smallest of networks over a short record."""
+    how = {"law": "paper", "order": 2, "networks": 9, "beta": BETA, "washout": 20, "committee": 0, "confirm": 0}
+    training, validation = _short_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return identify(training, validation, **how | settings, seed=seed, run=folder / "run", workers=1)
+
+
+@cache
+def _short_data() -> tuple[Record, Record]:
+    first, second = ph_experiment(samples=(120, 90), period=30)
+    return first, second
+
+
+@contextmanager
+def without_pages() -> Iterator[None]:
+    """A page takes longer than a campaign, and promises nothing that the rest does not."""
+    with ExitStack() as stack:
+        for name in ("identify", "verify", "generalise"):
+            stack.enter_context(patch.object(sys.modules[f"echobound.{name}"], "write_page", lambda folder: None))
+        yield
+
+
+def each(campaigns: int, rng: np.random.Generator, missed_in: Callable[[int, Path], bool]) -> int:
+    """Campaigns that missed, each with a seed and a folder of its own."""
+    total = 0
+    for seed in rng.integers(2**48, size=campaigns).tolist():
+        with TemporaryDirectory() as folder, without_pages():
+            total += missed_in(seed, Path(folder))
+    return total
+
+
+@rule("pipeline: 9 fresh networks find none better than the best of 9", 0.5, exact=True, cost=4000)
+def pipeline_verify(campaigns, rng):
+    return each(campaigns, rng, lambda seed, at: verify(_tiny(seed, at).run, fresh=9, workers=1)["violations"] > 0)
+
+
+@rule("pipeline: after patience, as many fresh networks as were drawn find a better one", 0.5, exact=True, cost=4000)
+def pipeline_patience(campaigns, rng):
+    def missed_in(seed, at):
+        result = _tiny(seed, at, networks=None, stop="patience:4", epsilon=0.6)
+        return verify(result.run, fresh=result.certificate.networks, workers=1)["violations"] > 0
+
+    return each(campaigns, rng, missed_in)
+
+
+@rule("pipeline: committees of three, 6 fresh ones find none better than the best of 6", 0.5, exact=True, cost=4000)
+def pipeline_committees(campaigns, rng):
+    def missed_in(seed, at):
+        return verify(_tiny(seed, at, networks=6, members=3).run, fresh=6, workers=1)["violations"] > 0
+
+    return each(campaigns, rng, missed_in)
+
+
+_EPISODES = 9
+
+
+def second_certificate(campaigns: int, rng: np.random.Generator, horizon: int | None, index: int) -> int:
+    """New episodes that lie beyond a limit of the second certificate, the model run as the certificate says."""
+    total, score = 0, {0: "rmse", -1: "peak"}[index]
+    with TemporaryDirectory() as folder, without_pages():
+        run = _tiny(7, Path(folder), networks=12, horizon=horizon, beta=0.2).run
+        for number, seed in enumerate(rng.integers(2**31, size=campaigns).tolist()):
+            copied = shutil.copytree(run, Path(folder) / str(number))
+            *episodes, new = ph_experiment(samples=(60,) * (_EPISODES + 1), period=30, seed=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                said = generalise(copied, episodes, beta=0.1).statements["model"][index]
+            limit = said.limit if index == 0 else said.widths[0]
+            network = RunFolder(copied).network
+            [(measured, output)] = respond(network, [new], horizon)
+            error = measured - output
+            found = np.sqrt(np.mean(error**2)) if score == "rmse" else np.abs(error).max()
+            total += bool(found > limit)
+            shutil.rmtree(copied)
+    return total
+
+
+for _horizon, _run in ((None, "free runs"), (1, "predictions one sample ahead")):
+
+    @rule(f"pipeline: error limit of the largest of 9 {_run}", 1 / (_EPISODES + 1), exact=True, cost=4000)
+    def pipeline_limit(campaigns, rng, horizon=_horizon):
+        return second_certificate(campaigns, rng, horizon, 0)
+
+    @rule(f"pipeline: band from 9 {_run}, around the output that its words name", 0.1, exact=True, cost=4000)
+    def pipeline_band(campaigns, rng, horizon=_horizon):
+        return second_certificate(campaigns, rng, horizon, -1)
+
+
+@rule("pipeline: outer rank of the refitted pick, among 9 fresh ones and 51 others", BETA, exact=False, cost=4000)
+def pipeline_outer(campaigns, rng):
+    """The last 51 of 60 fresh networks say where the pick really stands; a miss is beyond what these allow."""
+
+    def missed_in(seed, at):
+        one, two = _short_data()
+        how = {"law": "paper", "order": 2, "networks": 9, "beta": BETA, "washout": 20, "committee": 0, "confirm": 0}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = identify(one, **how, blocks=2, seed=seed, run=at / "run", workers=1).run
+        few, many = (outer_rank(run, two, fresh=fresh) for fresh in (9, 60))
+        return stats.binom.sf(many.violations - few.violations - 1, 51, few.epsilon) < 0.01
+
+    return each(campaigns, rng, missed_in)
+
+
+@rule(
+    "pipeline: the seed of the data is another one for the same samples in another guise", 0.0, exact=False, cost=4000
+)
+def pipeline_seed(campaigns, rng):
+    def missed_in(seed, at):
+        one, two = _short_data()
+        whole = Record(u=np.concatenate([one.u, two.u]), y=np.concatenate([one.y, two.y]), output_names=[f"y{seed}"])
+        cut = 60 + seed % 90
+        guises = [whole.part(0, cut), whole.part(cut, len(whole))][:: 1 if seed % 2 else -1]
+        how = {"law": "paper", "order": 2, "networks": 2, "beta": 0.5, "washout": 20, "seed_of_data": True}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seeds = {identify(*pair, **how, confirm=0).certificate.seed for pair in ((one, two), guises)}
+        return len(seeds) > 1
+
+    return each(campaigns, rng, missed_in)
+
+
+@rule("pipeline: near-duplicates are taken for independent episodes", 0.0, exact=False, cost=200)
+def pipeline_copies(campaigns, rng):
+    """Windows of one record, shifted, with jitter of rounding size, in other units, or thinned out."""
+    whole, total = _long_record(), 0
+    for _ in range(campaigns):
+        start, shift = int(rng.integers(0, 150)), int(rng.integers(0, 80))
+        one = whole.part(start, start + 200)
+        two = whole.part(start + shift, start + shift + 200)
+        kind = int(rng.integers(4))
+        if kind == 1:
+            two = replace(two, y=two.y + 10.0 ** rng.uniform(-9, -4.5) * two.y.std() * rng.normal(size=two.y.shape))
+        elif kind == 2:
+            two = replace(two, y=two.y * rng.uniform(-3, 3), u=two.u * 60 + 5)
+        elif kind == 3:
+            rate = int(rng.integers(2, 4))
+            two = replace(two, u=two.u[::rate], y=two.y[::rate])
+        try:
+            require_independent_records([one, two])
+        except DataError:
+            continue
+        total += 1
+    return total
+
+
+@cache
+def _long_record() -> Record:
+    """Filtered noise, noise on the output too."""
+    rng = np.random.default_rng(3)
+    u = np.convolve(rng.normal(size=440), np.full(5, 0.2), "valid")
+    y = np.convolve(u, 0.8 ** np.arange(20))[: len(u)] + 0.01 * rng.normal(size=len(u))
+    return Record(u=u, y=y)
+
+
+@rule("audit: a forged row of a chaotic network passes", 0.0, exact=False, cost=20_000)
+def pipeline_forged(campaigns, rng):
+    def missed_in(seed, at):
+        records = chaotic(600, seed % 1000), chaotic(400, seed % 1000 + 1)
+        run = identify(*records, **CHAOS, confirm=0, seed=seed, run=at / "run", workers=1).run
+        rows = sensitive(run)
+        if not rows:
+            return False
+        forge(run, rows[seed % len(rows)], (99.9, 60.0, 5.0)[seed % 3])
+        return audit(run, everything=True, workers=1).passed
+
+    return each(campaigns, rng, missed_in)
 
 
 # ---------------------------------------------------------------- mutants

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         operating_point,
         paper,
     )
+    from echobound.outer import outer_rank
     from echobound.plan import Plan
     from echobound.plants import ph_experiment
     from echobound.renew import renew
@@ -76,6 +77,7 @@ __all__ = [
     "linearise",
     "load_model",
     "operating_point",
+    "outer_rank",
     "paper",
     "ph_experiment",
     "read_csv",
@@ -105,6 +107,7 @@ _ROOMS = {
     "identify": ("identify",),
     "compare": ("compare",),
     "verify": ("verify",),
+    "outer": ("outer_rank",),
     "generalise": ("generalise",),
     "renew": ("renew",),
     "audit": ("Audit", "audit"),

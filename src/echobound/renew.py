@@ -14,8 +14,9 @@ from echobound.data.experiments import records_digest
 from echobound.errors import InputError
 from echobound.identification import Identification
 from echobound.identify import identify
-from echobound.plan import RenewalStep, settle_validation
+from echobound.plan import RenewalStep, SettledPlan, settle_validation
 from echobound.runs import Progress, RunFolder
+from echobound.runs.journal import Journal, data_key
 from echobound.scenario.statements.renewal import require_independent
 
 
@@ -83,7 +84,8 @@ def renew(
         blocks=old.blocks if blocks is None and second is None else blocks,
         washout=old.washout if washout is None else washout,
     )
-    new = settle_validation(first, second, blocks=plan.blocks, washout=plan.washout).experiments
+    scheme = settle_validation(first, second, test, blocks=plan.blocks, washout=plan.washout)
+    new = scheme.experiments
     used = folder.experiments
     if records_digest([*new.training, *new.validation]) == records_digest([*used.training, *used.validation]):
         raise InputError(f"these are the data of {folder.path} itself: give new data to renew its certificate on")
@@ -92,9 +94,33 @@ def renew(
     if updates not in (None, before.updates):
         raise InputError(f"{before.updates} renewals were planned at the first one, but {updates} are asked for now")
     plan = replace(plan, criterion=None, renewal=replace(before, update=before.update + 1))
+    for parent in {folder.path.absolute().parent, *([] if into is None else [Path(into).absolute().parent])}:
+        _require_next(Journal(parent), plan.settle(scheme), data_key(new))
     return identify(
-        first, second, test=test, plan=plan, computing=computing, run=into, on_progress=on_progress, **settings
+        first, second, test=new.test, plan=plan, computing=computing, run=into, on_progress=on_progress, **settings
     )
+
+
+def _require_next(journal: Journal, plan: SettledPlan, data: str) -> None:
+    """Refuse a renewal on data that these networks were seen on, and one that was made already, on other data.
+
+    What is stated holds in as many renewals as were planned, one after the other: not in the best of more.
+    """
+    step = plan.renewal
+    for entry in () if step is None else journal.of_networks(step.plan):
+        if entry["plan"] == plan.digest:  # this very one, resumed
+            continue
+        if entry["data"] == data:
+            raise InputError(
+                f"these networks were trained and scored on these data before, in {entry.get('run')}: that would be"
+                " another look at old data, not a renewal; give new data"
+            )
+        if (entry.get("renewal") or {}).get("update") == step.update:
+            raise InputError(
+                f"renewal {step.update} of the {step.updates} that were planned was made already, in"
+                f" {entry.get('run')}: renew that run next, since what is stated holds in {step.updates} renewals and"
+                " not in the best of more"
+            )
 
 
 def _require_new(records: Sequence[Record], used: Sequence[Record], run: Path) -> None:

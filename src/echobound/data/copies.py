@@ -23,7 +23,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Signal
+from echobound.arrays import Array, Mask, Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -90,8 +90,13 @@ def common(record: Record, other: Record) -> Copy | None:
     if shared := _stretch(one, two, nearest):
         return Copy(shared)
     if (nearest >= 0).sum() >= FEWEST:  # a quick sieve: at other rates, some samples are the same all the same
+        near = {
+            (rate, i): _may_share(nearest[i::rate] >= 0, len(two)) for rate in range(1, RATES + 1) for i in range(rate)
+        }
         for rates in _rates():
             for i, j in product(range(rates[0]), range(rates[1])):
+                if not near[rates[0], i]:
+                    continue
                 if shared := _shared(one[i :: rates[0]], two[j :: rates[1]]):
                     return Copy(shared, rates)
     if shared := _interpolated(one, two):
@@ -145,12 +150,15 @@ def _shared(a: Array, b: Array) -> int:
     products, shifts, size = _correlations(a, b, least)
     first, last = np.maximum(shifts, 0), np.minimum(shifts + len(b), len(a))
     count = last - first
-    sides = [_moments(signal, start, count) for signal, start in ((a, first), (b, first - shifts))]
-    squares, variance = zip(*((square.sum(axis=1), spread.sum(axis=1)) for square, spread, _ in sides), strict=True)
+    sides = ((a, first), (b, first - shifts))
+    squares = [energy[start + count] - energy[start] for energy, start in ((_energy(x), start) for x, start in sides)]
     difference = (squares[0] + squares[1] - 2 * products.sum(axis=1)[shifts % size]) / count
-    moving = np.minimum(*variance)
+    # No variance is above the mean square, which is known already: most shifts need none.
+    some = np.nonzero(difference <= 1.001 * ALIKE * np.minimum(*squares) / count)[0]
+    variance = [_moments(signal, start[some], count[some])[1].sum(axis=1) for signal, start in sides if len(some)]
+    moving = np.minimum(*variance) if variance else np.zeros(0)
     # The transform errs by some 1e-12; what hardly moves there is alike without being a copy.
-    like = np.nonzero((difference <= ALIKE * moving) & (moving > 1e-4))[0]
+    like = some[(difference[some] <= ALIKE * moving) & (moving > 1e-4)]
     for at in like[np.argsort(-count[like], kind="stable")]:
         one, two = a[first[at] : last[at]], b[first[at] - shifts[at] : last[at] - shifts[at]]
         enough = count[at] >= _least(a, b) or all(len(np.unique(x)) >= RICH for x in one.T)
@@ -165,6 +173,11 @@ def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Places, int]:
     products = np.fft.irfft(np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0)), size, axis=0)
     shifts = np.arange(-(len(b) - least), len(a) - least + 1)  # sample k of b is compared with sample k + shift of a
     return products, shifts, size
+
+
+def _energy(signal: Array) -> Array:
+    """Sum of squares of all channels up to each sample."""
+    return np.concatenate([[0.0], np.cumsum((signal**2).sum(axis=1))])
 
 
 def _moments(signal: Array, start: Places, count: Places) -> tuple[Array, Array, Array]:
@@ -187,6 +200,18 @@ def _nearest(a: Array, b: Array) -> Array:
 
     distance, nearest = cKDTree(b).query(a, distance_upper_bound=NEAR * math.sqrt(a.shape[1]))
     return np.where(np.isfinite(distance), nearest, -1)
+
+
+def _may_share(near: Mask, other: int) -> bool:
+    """Whether `_shared` may find a copy among samples of which these are near to some sample of the other record.
+
+    Where the mean square of the difference is `ALIKE` of the variance of a stretch, nine tenths of its samples are
+    `NEAR`, or half of them where the stretch varies five times as much as the record. So there is a piece of the
+    shortest length that counts in which half are. It spares a long record most of what it would be compared with.
+    """
+    least = min(max(FEWEST, math.ceil(SHARE * min(len(near), other // RATES))), STRETCH)
+    counts = np.concatenate([[0], np.cumsum(near)])
+    return len(near) >= least and int((counts[least:] - counts[:-least]).max()) >= least // 2
 
 
 def _stretch(a: Array, b: Array, nearest: Array) -> int:
@@ -230,19 +255,33 @@ def _is_rich(signal: Array) -> bool:
 
 
 def _in_other_units(a: Array, b: Array) -> int:
-    """Number of samples in which each channel of b, at some shift, is one of a but for scale, sign and offset."""
+    """Number of samples in which each channel of b, at some shift, is one of a but for scale, sign and offset.
+
+    Steps or ramps of another height look like that as well: a channel of few values must be the same as it is.
+    """
     least = max(STRETCH, math.ceil(OTHER_UNITS * min(len(a), len(b))))
     channels = a.shape[1]
-    if min(len(a), len(b)) < least or not all(map(_is_rich, (*a.T, *b.T))):
-        return 0  # steps or ramps of another height look like that as well
-    a, b = ((x - x.mean(axis=0)) / x.std(axis=0) for x in (a, b))
+    rich = [[_is_rich(x) for x in one.T] for one in (a, b)]
+    if min(len(a), len(b)) < least or not all(map(any, rich)):
+        return 0
+    as_they_are = a, b
+    a, b = ((x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0) for x in (a, b))
     orders = [*permutations(range(channels))] if channels <= MOST_CHANNELS else [tuple(range(channels))]
     found: dict[tuple[int, int], Array] = {}
     for i, j in {pair for order in orders for pair in enumerate(order)}:
-        products, shifts, size = _correlations(a[:, [i]], b[:, [j]], least)
+        x, z = a[:, [i]], b[:, [j]]
+        if not (rich[0][i] and rich[1][j]):
+            x, z = (whole[:, [at]] for whole, at in zip(as_they_are, (i, j), strict=True))
+            both = np.concatenate([x, z])
+            x, z = ((one - both.mean()) / (both.std() or 1.0) for one in (x, z))
+        products, shifts, size = _correlations(x, z, least)
         first, last = np.maximum(shifts, 0), np.minimum(shifts + len(b), len(a))
         count = last - first
-        (_, one, mean), (_, two, other) = _moments(a[:, [i]], first, count), _moments(b[:, [j]], first - shifts, count)
+        (energy, one, mean), (more, two, other) = _moments(x, first, count), _moments(z, first - shifts, count)
+        if not (rich[0][i] and rich[1][j]):
+            difference = (energy[:, 0] + more[:, 0] - 2 * products[shifts % size, 0]) / count
+            found[i, j] = difference <= ALIKE * np.minimum(one[:, 0], two[:, 0])
+            continue
         covariance = products[shifts % size, 0] / count - mean[:, 0] * other[:, 0]
         spread = one[:, 0] * two[:, 0]
         found[i, j] = (spread > 1e-4) & (covariance**2 >= (1 - ALIKE) * spread)

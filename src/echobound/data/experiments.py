@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from echobound.data.record import Record
 from echobound.errors import DamagedFile
 from echobound.files import digest, read_npz, write_npz
@@ -39,6 +41,25 @@ class Experiments:
     def digest(self) -> str:
         """SHA-256 of the records and their roles."""
         return digest([[role, record.identity()] for role, record in self.roles])
+
+    @cached_property
+    def samples(self) -> str:
+        """SHA-256 of the samples of training and validation data alone, whatever they are called.
+
+        It is the same however they are cut into records, ordered, named, timed, or given their roles, and whatever test
+        data there are.
+
+        Examples
+        --------
+        >>> one, two = Record(u=[0.0, 1.0], y=[2.0, 1.0]), Record(u=[3.0, 4.0], y=[5.0, 4.0])
+        >>> whole = Record(u=[3.0, 4.0, 0.0, 1.0], y=[5.0, 4.0, 2.0, 1.0], output_names=["pH"])
+        >>> Experiments((one,), (two,)).samples == Experiments((whole,)).samples
+        True
+        """
+        searched = [record for role, record in self.roles if role != "test"]
+        whole = np.concatenate([np.concatenate([one.u, one.y], axis=1) for one in searched])
+        whole = np.sort(whole, axis=1) + 0.0  # channels in any order; no zero has a sign
+        return digest(whole[np.lexsort(whole.T)])
 
     def save(self, path: Path) -> None:
         """Write an NPZ file."""

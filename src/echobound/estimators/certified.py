@@ -28,7 +28,7 @@ from echobound.kernels.blas import one_blas_thread
 from echobound.plan import Plan
 from echobound.report import write_page
 from echobound.runs import RunFolder, rows_digest
-from echobound.runs.derivation import certificate_of
+from echobound.runs.derivation import certificate_of, digests_of
 from echobound.runs.journal import Journal, with_search
 from echobound.runs.provenance import provenance
 from echobound.scores import Score
@@ -160,7 +160,7 @@ class CertifiedSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 table = run_search(plan, [candidates], folder.ledger, engine)
 
             # Pick the best, and derive what that is worth.
-            digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(table)}
+            digests = {**digests_of(plan), "ledger": rows_digest(table)}
             ran, seconds = folder.ledger.origins(), float(table["seconds"].sum())
             origin = provenance(kernel=candidates.code, ran=ran, seconds=seconds)
             certificate = certificate_of(plan, table, digests=digests, provenance=origin)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypedDict
 
 from echobound.errors import InputError
 from echobound.network.laws import Orders
@@ -24,6 +24,7 @@ from echobound.scenario import Patience, StoppingRule
 from echobound.scenario.bounds import as_count
 from echobound.scenario.words import data_seed
 from echobound.scores import Score, get_score
+from echobound.typed import setting
 
 if TYPE_CHECKING:
     from echobound.plan.settled import SettledPlan
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
 
 SCORES = ("fit", "rmse")  # of draws of one kind; where there are several, more is asked of them
 BEST = 10  # networks that are kept as a committee beside the pick, if nothing else is asked for
-
-
-def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
-    """A field that is also an option of the command line, with its help text and name (`option`) there.
-
-    `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
-    """
-    return field(default=default, metadata={"help": help, "text": text, "option": option})
 
 
 class PlanSettings(TypedDict, total=False):
@@ -222,7 +215,8 @@ class Plan:
         laws = settle_laws("quick" if self.quick else self.law, self.order, self.trainer, validation.shape)
         measures = self._measures(laws[0])
         together, numbers = len(measures) if self.joint else 1, (self.epsilon, self.beta, self.networks, self.bound)
-        rule, seed = None, data_seed(validation.data) if self.seed_of_data else int(self.seed)
+        samples = validation.samples if self.seed_of_data else ""
+        rule, seed = None, data_seed(samples) if samples else int(self.seed)
         if self.stop is None and self.target is None:
             count, epsilon = settle_networks(*numbers, self.discarded, together)
         else:
@@ -238,7 +232,7 @@ class Plan:
         asked |= {"blocks": validation.blocks, "washout": validation.washout}
         if self.committee is None:
             asked["committee"] = 0 if self.members > 1 else BEST
-        return SettledPlan(**asked, folds=validation.folds, data=validation.data, measures=measures)
+        return SettledPlan(**asked, folds=validation.folds, data=validation.data, samples=samples, measures=measures)
 
     def _measures(self, law: Law) -> tuple[Score, ...]:
         """The scores; one of them must ask for nothing but outputs, so that test data can be scored like the others."""

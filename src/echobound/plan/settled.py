@@ -43,6 +43,7 @@ class SettledPlan(Plan):
     committee: int = BEST
     folds: tuple[Fold, ...]  # what is trained on and what is scored
     data: str  # digest of the records and their roles
+    samples: str = ""  # digest of the samples alone, whatever they are called, where the seed follows from it
     measures: tuple[Score, ...] = field(default=(), compare=False, repr=False)  # looked up by name if not given
 
     def __post_init__(self) -> None:
@@ -50,9 +51,11 @@ class SettledPlan(Plan):
         as_count("networks", self.networks)
         if not self.measures:
             object.__setattr__(self, "measures", measures_of(self.law[0], self.scores))
-        if self.seed_of_data and self.seed != data_seed(self.data):
+        if bool(self.samples) != self.seed_of_data:
+            raise InputError("the digest of the samples is stored where the seed follows from it, and only there")
+        if self.seed_of_data and self.seed != data_seed(self.samples):
             raise InputError(
-                f"the seed was to follow from the data, which give {data_seed(self.data)}, not {self.seed}"
+                f"the seed was to follow from the data, which give {data_seed(self.samples)}, not {self.seed}"
             )
         if self.members > 1 and not all(isinstance(law, NetworkLaw) for law in self.law):
             raise InputError(

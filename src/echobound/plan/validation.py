@@ -35,6 +35,10 @@ class Scheme(Protocol):
         """Digest of the data."""
 
     @property
+    def samples(self) -> str:
+        """Digest of the samples that are trained on and scored, whatever they are called."""
+
+    @property
     def blocks(self) -> int | None:
         """Blocks that are scored in turn; None for a hold-out."""
 
@@ -71,6 +75,11 @@ class Validation:
     def data(self) -> str:
         """Digest of the records and their roles."""
         return self.experiments.digest
+
+    @property
+    def samples(self) -> str:
+        """Digest of the samples of training and validation data alone."""
+        return self.experiments.samples
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:

@@ -52,6 +52,12 @@ def unbroken(rows: Rows) -> int:
     return int((rows["index"] == np.arange(len(rows))).sum())
 
 
+def digests_of(plan: SettledPlan) -> dict[str, str]:
+    """The fingerprints that a certificate has of its data and its plan."""
+    found = {"data": plan.data, "plan": plan.digest}
+    return found | ({"samples": plan.samples} if plan.samples else {})
+
+
 def certificate_of(
     plan: SettledPlan, rows: Rows, *, digests: Mapping[str, str], provenance: Mapping[str, Any] | None = None
 ) -> Certificate:

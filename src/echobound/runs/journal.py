@@ -105,8 +105,11 @@ def share_of(number: int) -> float:
 
 
 def data_key(experiments: Experiments) -> str:
-    """What data are called in a journal: their records, in whatever order and role, without those for tests."""
-    return digest(sorted(record.digest for role, record in experiments.roles if role != "test"))
+    """What data are called in a journal: their samples, without those for tests, however they are cut and named.
+
+    Else whoever cuts them elsewhere, or names a channel otherwise, would search other data.
+    """
+    return experiments.samples
 
 
 class Journal:
@@ -162,6 +165,13 @@ class Journal:
         same = before.index(seeds[plan]) + 1 if seeds[plan] in before else None
         return Standing(number, len(seeds), same, self.intact)
 
+    def of_networks(self, first: str) -> Iterator[dict[str, Any]]:
+        """Entries about a plan, by its digest, and about the renewals of its networks."""
+        for entry in self.entries():
+            step = entry.get("renewal")
+            if entry["plan"] == first or (isinstance(step, dict) and step.get("plan") == first):
+                yield entry
+
     def enter(self, data: str, plan: SettledPlan, run: str) -> Standing | None:
         """Enter a search before its first draw, unless it is there; where it stands, None where nothing can be kept."""
         try:
@@ -189,7 +199,8 @@ class Journal:
 def _about(data: str, plan: dict[str, Any], run: str) -> dict[str, Any]:
     """What an entry says of a plan, as it is stored."""
     told = {"data": data, "plan": plan["digest"], "run": run}
-    return told | {name: plan.get(name) for name in ("seed", "beta", "networks")}
+    told |= {name: plan.get(name) for name in ("seed", "beta", "networks")}
+    return told | ({"renewal": plan["renewal"]} if plan.get("renewal") else {})
 
 
 def _unlisted(parent: Path, data: str, plan: SettledPlan, entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -217,13 +228,24 @@ def look_at(folder: RunFolder) -> Look | None:
     plan, certificate = folder.plan, folder.certificate
     data = data_key(folder.experiments) if folder.stores_data else plan.data
     found = Journal(folder.path.absolute().parent).standing(data, plan.digest)
-    if found is None:
-        known = certificate.provenance.get("search", {})
-        try:
-            found = from_json(Standing, {name: known[name] for name in Standing.__dataclass_fields__})
-        except (EchoboundError, KeyError, TypeError):
-            return None
-    return look_of(certificate, plan, found)
+    known = certificate.provenance.get("search", {})
+    try:
+        before = from_json(Standing, {name: known[name] for name in Standing.__dataclass_fields__})
+    except (EchoboundError, KeyError, TypeError):
+        before = None
+    standing = _worse(found, before)
+    return None if standing is None else look_of(certificate, plan, standing)
+
+
+def _worse(found: Standing | None, before: Standing | None) -> Standing | None:
+    """What a journal says now and what was known when the run was made: that which promises less.
+
+    A journal that was made again from the folders may have them in another order.
+    """
+    if found is None or before is None:
+        return found or before
+    later = max(found.number, before.number), max(found.of, before.of)
+    return Standing(*later, found.seed_of or before.seed_of, found.intact and before.intact)
 
 
 def look_of(certificate: Certificate, plan: SettledPlan, standing: Standing) -> Look:

@@ -143,6 +143,7 @@ def episodes_of(test: Sequence[Record], settled: Questions, washout: int) -> lis
             )
         parts = cut_blocks(len(record), length, settled.gap, washout)[: settled.blocks]
         episodes = [record.part(*part, f"{record.name}, block {i}") for i, part in enumerate(parts, start=1)]
+        require_independent_records(episodes)  # a gap does not help where a record repeats itself
     for record in episodes:
         if len(record) <= washout:
             short = f"{record.name} has {len(record)} samples, but the washout of the model takes {washout}"

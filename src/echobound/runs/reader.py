@@ -22,7 +22,7 @@ from echobound.kernels import Kernel
 from echobound.network import Committee, load_model, model_from_content, of_run, respond
 from echobound.plan import Validation, settle_questions
 from echobound.runs.delivery import Delivery, delivery_of
-from echobound.runs.derivation import certificate_of
+from echobound.runs.derivation import certificate_of, digests_of
 from echobound.runs.drawn import candidates_of
 from echobound.runs.faults import Faults, Unusable
 from echobound.runs.ledger import rows_digest
@@ -51,6 +51,10 @@ class RunReader(RowReader):
             if not self.faults.collect:  # as with the models, the file to restore is named
                 raise DamagedFile(self.path / "data.npz", "digest", "these are not the data of plan.json")
             self.faults.report("plan.json", "data", experiments.digest, self.plan.data)
+        if self.plan.samples:
+            why = "the seed does not follow from these samples"
+            ours, theirs = experiments.samples, self.plan.samples
+            self.faults.require("plan.json", "samples", expected=ours, found=theirs, why=why)
         self._require_folds(experiments)
         return experiments
 
@@ -220,7 +224,7 @@ class RunReader(RowReader):
         rows, plan = self.search, self.plan
         if not self.complete:
             return None
-        digests = {"data": plan.data, "plan": plan.digest, "ledger": rows_digest(rows)}
+        digests = {**digests_of(plan), "ledger": rows_digest(rows)}
         if self.stores_data:
             experiments = self.faults.attempt("data.npz", lambda: self.experiments)
             digests["data"] = plan.data if experiments is None else experiments.digest

@@ -40,6 +40,7 @@ from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain, learning_curve, tail_gain
 from echobound.scenario.statements.joint_scores import JointScores
 from echobound.scenario.statements.optimism import Optimism
+from echobound.scenario.statements.outer_rank import OuterRank
 from echobound.scenario.statements.quantile import QuantileInterval
 from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.registry import claims_of, statements_of, title_of
@@ -57,4 +58,5 @@ __all__ += ["certify", "claims_of", "count_violations", "ranking", "schema", "se
 __all__ += ["BothEnds", "DistributionBand", "Families", "Gain", "JointScores", "QuantileInterval", "RankBand"]
 __all__ += ["Removal", "Renewal", "Stopped", "learning_curve", "tail_gain"]
 __all__ += ["ConformalBand", "CoverageBand", "EpisodeErrors", "ErrorLimit", "ExpectedGain", "FailureRate", "Optimism"]
+__all__ += ["OuterRank"]
 __all__ += ["Anytime", "Between", "Looks", "Mixture", "Patience", "StoppingRule", "stopping_rule"]

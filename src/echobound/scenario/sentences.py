@@ -55,7 +55,10 @@ NOT_STATED_OF_FAMILIES = (
 NOT_STATED_OF_COMMITTEES = (
     "It covers single networks: the committee of the best is another model, and nothing is certified about it.",
 )
-OF_DATA_SEED = ("Its seed follows from the digest of the data and their roles: nobody chose it among several.",)
+OF_DATA_SEED = (
+    "Its seed follows from the samples of the training and validation data, however they are cut, ordered or named:"
+    " nobody chose it among several for them.",
+)
 NOT_STATED_OF_MEMBERS = (
     "It covers whole committees: each is made of {members} draws of its own, the better half of which ({kept}) it"
     " keeps, and its output is the median of theirs. Nothing is certified about a single member.",
@@ -96,8 +99,8 @@ def not_stated_of(draft: Certificate) -> tuple[str, ...]:
     of_families = NOT_STATED_OF_FAMILIES if len(draft.families) > 1 else ()
     of_robust = NOT_STATED_OF_ROBUST if draft.score == ROBUST else ()
     of_predictions = () if draft.horizon is None else (predictions_only(draft.horizon),)
-    data = draft.digests.get("data", "")
-    of_seed = OF_DATA_SEED if re.fullmatch("[0-9a-f]{64}", data) and draft.seed == data_seed(data) else ()
+    samples = draft.digests.get("samples", "")
+    of_seed = OF_DATA_SEED if re.fullmatch("[0-9a-f]{64}", samples) and draft.seed == data_seed(samples) else ()
     sentences = (
         *of_predictions,
         *of_robust,

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from echobound.errors import EchoboundError
-from echobound.files import read_json
+from echobound.errors import DamagedFile, EchoboundError
+from echobound.files import read_json, require_plain
 from echobound.runs.lock import holder
 from echobound.studio.jobs import Job, Jobs
 from echobound.studio.workspace import Workspace
@@ -113,8 +113,11 @@ def stated_facts(path: Path) -> dict[str, Any]:
     from echobound.scenario.words import score_title
 
     facts: dict[str, Any] = {"made": 0.0, "data": "", "law": "", "networks": None, "best": None, "score": ""}
-    with suppress(OSError):
+    try:
         facts["made"] = (path / "plan.json").stat().st_mtime
+        require_plain(*(path / file for file in FILES))  # a pipe would have the studio wait for ever
+    except (OSError, DamagedFile):
+        return facts | {"tested": False}
     with suppress(EchoboundError, OSError, AttributeError, TypeError, KeyError):
         plan = read_json(path / "plan.json")
         laws = plan.get("laws") or [plan.get("law") or {}]

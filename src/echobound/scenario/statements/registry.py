@@ -16,6 +16,7 @@ from echobound.scenario.statements.families import Families
 from echobound.scenario.statements.gain import Gain
 from echobound.scenario.statements.joint_scores import JointScores
 from echobound.scenario.statements.optimism import Optimism
+from echobound.scenario.statements.outer_rank import OuterRank
 from echobound.scenario.statements.quantile import QuantileInterval
 from echobound.scenario.statements.rank_band import RankBand
 from echobound.scenario.statements.removal import Removal
@@ -26,7 +27,7 @@ from echobound.scenario.words import noun
 # What a certificate may hold, in this order.
 OF_SEARCH: tuple[type[Statement], ...] = (Renewal, Stopped, Removal, BothEnds, JointScores, Families, Gain)
 # What is made of scores on request, and of test data.
-OF_SCORES: tuple[type[Statement], ...] = (RankBand, DistributionBand, QuantileInterval, ExpectedGain)
+OF_SCORES: tuple[type[Statement], ...] = (*(RankBand, DistributionBand, QuantileInterval, ExpectedGain, OuterRank),)
 OF_EPISODES: tuple[type[Statement], ...] = (ErrorLimit, FailureRate, ConformalBand, CoverageBand, Optimism)
 
 
