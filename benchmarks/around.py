@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import scaling
 
 import echobound
 from echobound.campaign import get_engine, run_campaign, usable_cores
 from echobound.candidates import Networks
 from echobound.kernels import get_kernel, hold_out
-from echobound.kernels.cpu import batch
 from echobound.kernels.training import train_network
 from echobound.network import Committee, ReservoirLaw, dynamics
 from echobound.plants import ph_experiment
@@ -43,58 +43,6 @@ def median_seconds(function, repeats: int) -> float:
         function()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
-
-
-def threads() -> list[dict]:
-    """Threads against processes on the same networks, in turn; and what share of a thread's time is Python.
-
-    Outside of the compiled call is where threads can wait for each other. If a share s of their time is there, k
-    threads are worth at least k / (1 + (k - 1) s), by Amdahl's law: part of that share is NumPy, which lets others run.
-    """
-    rows = []
-    for order in (50, 200, 500):
-        task, count = problem(order), max(64, 24_000 // order)
-        times: dict[str, list[float]] = {"threads": [], "processes": []}
-        size = max(1, count // (8 * usable_cores()))
-        with get_engine("threads", usable_cores()) as near, get_engine("processes", usable_cores()) as far:
-            for _ in range(6):
-                for engine in (near, far):
-                    with Ledger(None, "bench", ["fit", "rmse"]) as ledger:
-                        start = time.perf_counter()
-                        run_campaign(Networks(CPU, task), range(count), ledger, engine, batch=size)
-                        times[engine.name].append(time.perf_counter() - start)
-        # The first of each starts the processes and loads the code.
-        ratios = [b / a for a, b in zip(times["threads"][1:], times["processes"][1:], strict=True)]
-        share = share_of_python(task, count)
-        rows.append(
-            {
-                "order": order,
-                "workers": usable_cores(),
-                "threads_over_processes": statistics.median(ratios),
-                "python_share": share,
-                "estimate_16": 16 / (1 + 15 * share),
-            }
-        )
-    return rows
-
-
-def share_of_python(task, count: int) -> float:
-    """Share of a thread's own time that it spends outside of the compiled call."""
-    inside, compiled = 0.0, batch.run_networks
-
-    def timed(*arguments):
-        nonlocal inside
-        start = time.thread_time()
-        compiled(*arguments)
-        inside += time.thread_time() - start
-
-    batch.run_networks = timed
-    try:
-        start = time.thread_time()
-        CPU.evaluate(task, range(count))
-        return 1.0 - inside / (time.thread_time() - start)
-    finally:
-        batch.run_networks = compiled
 
 
 def simulate() -> dict:
@@ -181,26 +129,21 @@ def long(count: int) -> None:
     train_network(CPU, task, 0)[0].simulate(record.u)
 
 
-SECTIONS = {"threads": threads, "simulate": simulate, "afterwards": afterwards, "many": many}
+SECTIONS = {"scaling": scaling.scaling, "simulate": simulate, "afterwards": afterwards, "many": many}
 
 
 def section(results: dict) -> list[str]:
     """What `RESULTS.md` says about it."""
     lines: list[str] = []
-    if "threads" in results:
+    if "scaling" in results:
         lines += [
             "## Threads and processes",
             "",
-            "Time of processes over that of threads, the same networks in turn (1 or more: threads are as fast), and",
-            "the share of a thread's time outside of compiled code: all that one thread can keep another waiting for.",
+            "What workers are worth, in cores, each with its own share of the same networks at the same time: as",
+            "separate processes, and as threads of one. The campaign ends with its last worker. Outside of compiled",
+            "code is all that one thread can keep another waiting for.",
             "",
-            "| order | workers | processes / threads | outside of compiled code | worth of 16 threads by that share |",
-            "|---|---|---|---|---|",
-            *(
-                f"| {r['order']} | {r['workers']} | {r['threads_over_processes']:.2f} |"
-                f" {100 * r['python_share']:.1f} % | {r['estimate_16']:.1f} |"
-                for r in results["threads"]
-            ),
+            *scaling.table(results["scaling"]),
             "",
         ]
     if "simulate" in results:

@@ -2,27 +2,47 @@
 
 ``python benchmarks/gpu.py [--sections ceilings,stages,layouts,paper,growth,broad,long,cpu,winners] [--json FILE]``.
 Everything is timed over the second of two equal runs (kernels compiled, memory taken), wall clock, with drawing and
-transfers.
+transfers. Section ``kinds`` has the networks per second of each kind of the default law, ``identify`` the whole way
+from data to model, ``tiles`` variants of the Gram stage, and ``rows`` prints rows of all kinds of draws, which
+``--compare FILE`` compares with the CPU's, on any machine.
+
+``--apart SECONDS`` runs each section in a process of its own and ends after about so many seconds; of sections joined
+by ``+`` all run at a time, ``pytest`` are the tests, and ``warm`` only compiles the host's code. On a card that is lent
+for minutes, all that there is to know:
+``python benchmarks/gpu.py --apart 260 --sections tiles+warm,rows+pytest,identify,kinds,paper,stages``.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import cProfile
+import dataclasses
 import json
+import os
+import pstats
+import subprocess
+import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import lfilter
 
+from echobound import identify
 from echobound.campaign import get_engine, run_campaign, usable_cores
-from echobound.candidates import Networks
+from echobound.candidates import Committees, Networks
 from echobound.data import Record
 from echobound.draws import draw_keys
-from echobound.kernels import get_kernel, hold_out
+from echobound.kernels import blocks_in_turn, get_kernel, hold_out
 from echobound.kernels.gpu import batch as batches
 from echobound.kernels.gpu.device import cupy, lanes, launch
+from echobound.kernels.gpu.sharing import for_card
+from echobound.kernels.sensitivity import TOLERANCE, compare_rows, relative
+from echobound.kernels.training import network_and_run
 from echobound.network import broad, paper
+from echobound.network.laws import Shape, mixed, small, without_feedback
 from echobound.plants import ph_experiment
 from echobound.reproduce.table import PAPER_ORDERS
 from echobound.runs.ledger import Ledger
@@ -146,12 +166,220 @@ def stages(order, layout=None, networks=SEARCH + FRESH):
     }
 
 
+# ---------------------------------------------------------------- every kind of draws
+
+
+def two_by_two(length, phase):
+    k = np.arange(length)
+    u = np.stack([np.sin(0.05 * k + phase) + 0.3 * np.sin(0.31 * k), np.cos(0.083 * k + 2 * phase)], axis=1)
+    y = np.zeros((length, 2))
+    for t in range(1, length):
+        y[t, 0] = 0.8 * y[t - 1, 0] + 0.2 * np.tanh(u[t - 1, 0]) + 0.05 * y[t - 1, 1]
+        y[t, 1] = 0.6 * y[t - 1, 1] + 0.3 * u[t - 1, 1] ** 2 - 0.1 * y[t - 1, 0]
+    return Record(u=u, y=y)
+
+
+def rounded(records):
+    """The same bits on every machine, whose libraries differ in the last one."""
+    return [dataclasses.replace(one, u=np.round(one.u, 9), y=np.round(one.y, 9)) for one in records]
+
+
+def problems():
+    """Name, problem and number of draws."""
+    plain, robust = [get_score("fit"), get_score("rmse")], [get_score("robust"), get_score("rmse")]
+    short, long = rounded(ph_experiment(samples=(1500, 1000))), rounded(RECORDS)
+    law, tight = small(), rounded([two_by_two(400, 0.0), two_by_two(300, 1.0)])
+    random = dataclasses.replace(law, pattern="random", clip=False)
+    yield "small", hold_out(*short, law=law, scores=plain), 48
+    yield "small, 5000 samples", hold_out(*long, law=law, scores=plain), 32
+    yield "small, random, no limits", hold_out(*short, law=random, scores=plain), 24
+    yield "small, two by two", hold_out(tight, *rounded([two_by_two(300, 2.0)]), law=law, scores=plain, washout=30), 24
+    yield "small, robust", hold_out(*short, law=law, scores=robust), 16
+    yield "small, blocks, robust", blocks_in_turn(short[0], 3, law=law, scores=robust), 16
+    yield "small, 20 ahead", hold_out(*short, law=law, scores=plain, horizon=20), 16
+    whole = mixed(Shape(1500, 1, 1))
+    yield "mixed, robust", hold_out(*short, law=whole, scores=robust), 48
+
+
+def rows_on_card(kernel):
+    """Rows of all kinds of draws, as text: whoever has more time than a card is lent for compares them."""
+    for name, problem, count in problems():
+        begun = time.perf_counter()
+        rows = kernel.evaluate(problem, range(count))
+        seconds = time.perf_counter() - begun
+        parts = [base64.b64encode(np.ascontiguousarray(rows[part])).decode() for part in ("scores", "ridge", "status")]
+        print("rows", name.replace(" ", "_"), *parts, f"{seconds:.1f}", flush=True)
+    short = rounded(ph_experiment(samples=(1500, 1000)))
+    problem = hold_out(*short, law=small(), scores=[get_score("fit")])
+    rows = kernel.evaluate(problem, range(8))
+    cut = np.concatenate([kernel.evaluate(problem, [i]) for i in range(8)])
+    print("alone as in a batch:", (rows["scores"] == cut["scores"]).all(), flush=True)
+    for index in range(2):
+        model, run = network_and_run(kernel, problem, index)
+        ran = np.abs(model.simulate(short[1]).y[-len(run.outputs[0]) :] - run.outputs[0]).max()
+        print(f"model {index}: its score {relative(rows['scores'][index], run.scores(problem)):.1e}, it runs {ran:.1e}")
+    law = mixed(Shape(1500, 1, 1))
+    problem = hold_out(*short, law=law, scores=[get_score("robust")])
+    committees = Committees(Networks(kernel, problem), 4).score(range(6))
+    print("committees", base64.b64encode(np.ascontiguousarray(committees["scores"])).decode(), flush=True)
+
+
+def compare(lines):
+    """How rows that a card printed differ from the CPU's: how far, how many, and what rounding does not explain."""
+    cpu = get_kernel("cpu")
+    given = {words[1].replace("_", " "): words[2:5] for words in map(str.split, lines) if words[:1] == ["rows"]}
+    for name, problem, count in problems():
+        if name not in given:
+            continue
+        ours = cpu.evaluate(problem, range(count))
+        theirs = ours.copy()
+        for part, text in zip(("scores", "ridge", "status"), given[name], strict=True):
+            theirs[part] = np.frombuffer(base64.b64decode(text), ours[part].dtype).reshape(ours[part].shape)
+        far = [relative(one["scores"], other["scores"]) for one, other in zip(ours, theirs, strict=True)]
+        found = [compare_rows(problem, cpu, one, other) for one, other in zip(ours, theirs, strict=True)]
+        spread = f"median {np.median(far):.1e}, beyond 1e-9 {(np.array(far) > TOLERANCE).sum()}, most {max(far):.1e}"
+        bad = [(i, how, far[i]) for i, how in enumerate(found) if how in ("different", "unconfirmed")]
+        print(f"{name}: {dict(Counter(found))} {spread}", *bad, sep="\n    ", flush=True)
+
+
+def tiles(kernel):
+    """The Gram stage with other tiles and other numbers of rows on the way; then the whole paper with the best."""
+    usual, found, base = (batches.TILES, dict(batches.GRAM)), {}, None
+    problem = problem_of(500)
+    for side, depth, ahead in (
+        (128, 16, 4),
+        (128, 8, 6),
+        (128, 8, 8),
+        (64, 16, 4),
+        (64, 16, 3),
+        (64, 8, 6),
+        (64, 8, 4),
+    ):
+        batches.TILES, batches.GRAM = tuple(t for t in (32, 64, 128) if t <= side), {**usual[1], side: (depth, ahead)}
+        each = {order: stages(order)["stages"]["Gram"] for order in (200, 500)}
+        scores = kernel.evaluate(problem, range(16))["scores"]
+        base = scores if base is None else base
+        words = {order: f"{one['ms']:.2f} ms, {one['gflop'] / one['ms']:.1f} TF/s" for order, one in each.items()}
+        same = bool((scores == base).all())
+        print(f"tile {side}, {depth} rows, {ahead} stages: {words}, bits equal: {same}", flush=True)
+        if same:
+            found[side, depth, ahead] = each[500]["ms"]
+    side, depth, ahead = min(found, key=found.get)
+    batches.TILES, batches.GRAM = tuple(t for t in (32, 64, 128) if t <= side), {**usual[1], side: (depth, ahead)}
+    whole = 1e3 * second_of_two(lambda: [study(kernel, order) for order in PAPER_ORDERS])
+    batches.TILES, batches.GRAM = usual
+    print(f"whole paper with {side}, {depth}, {ahead}: {whole:.0f} ms", flush=True)
+    return {str(key): value for key, value in found.items()} | {"paper_ms": whole}
+
+
+def kinds(kernel):
+    """Networks per second of each kind of the default law, on the card and on all cores."""
+    scores, found = [get_score("robust"), get_score("rmse")], {}
+    law = mixed(Shape(5000, 1, 1))
+    for one, count, on_cores in (
+        (small(), 512, 96),
+        (without_feedback(), 512, 96),
+        (broad(), 512, 96),
+        (law, 512, 128),
+    ):
+        problem = hold_out(*RECORDS, law=one, scores=scores)
+        with Ledger(None, "benchmark", ("robust", "rmse")) as ledger, get_engine() as engine:
+            begun = time.perf_counter()
+            run_campaign(Networks(get_kernel("cpu"), problem), range(on_cores), ledger, engine)
+            host = on_cores / (time.perf_counter() - begun)
+        known = for_card(one, problem) if one is not law else True
+        card = count / second_of_two(lambda problem=problem, count=count: kernel.evaluate(problem, range(count)))
+        found[one.name] = {"card_per_s": card, "cores_per_s": host, "ratio": card / host, "on_card": known}
+        print(one.name, found[one.name], flush=True)
+    return found
+
+
+def whole_way():
+    """100,000 training and 78,800 test samples, law `broad`, 315 networks: from data to model, certificate and test."""
+    count = 178_800
+    k = np.arange(count)
+    generator = np.random.default_rng(0)
+    u = 3 * lfilter([0.05], [1, -0.95], generator.normal(size=count))
+    y = lfilter([0, 0.2, 0.1], [1, -1.2, 0.5], np.tanh(lfilter([0, 0.3], [1, -0.7], u)))
+    y += 1e-3 * generator.normal(size=count) + 0 * k
+    record = Record(u=u, y=y)
+    training, test = record.part(0, 100_000), record.part(100_000, count)
+    settings = {"law": "broad", "networks": 315, "kernel": "gpu"}
+    identify(training, test=test, **settings)
+    profile = cProfile.Profile()
+    begun = time.perf_counter()
+    result = identify(training, test=test, **settings)
+    seconds = time.perf_counter() - begun
+    print(f"identify: {seconds:.2f} s, {result.delivered}, {result.scores}", flush=True)
+    profile.runcall(identify, training, test=test, **settings)
+    rows = pstats.Stats(profile).sort_stats("cumulative").stats
+    own = [(v[3], v[0], f"{Path(k[0]).name}:{k[2]}") for k, v in rows.items() if "echobound" in k[0] and v[3] > 0.02]
+    for spent, calls, name in sorted(own, reverse=True)[:40]:
+        print(f"    {spent:7.3f} s {calls:6d} {name}")
+    return {"seconds": seconds, "networks": 315, "training": 100_000, "test": 78_800}
+
+
+MOST = {"tiles+warm": 55, "rows": 45, "identify": 45}  # seconds
+
+
+def each_apart(sections, seconds):
+    """Every section in a process of its own; those joined by + at a time. What one prints comes when it ends."""
+    here = Path(__file__).resolve()
+    begun = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(here.parent.parent / "src"), "ECHOBOUND_REQUIRE_GPU": "1"}
+    tests = ["-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "tests/test_kernels_gpu.py"]
+    tests += ["-k", "not compile"]
+    for group in sections.split(","):
+        started = []
+        for name in group.split("+"):
+            command = [sys.executable, "-u", *(tests if name == "pytest" else (str(here), "--sections", name))]
+            log = Path(f"/tmp/echobound-{name}.log").open("w+")  # noqa: SIM115
+            process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, cwd=here.parent.parent, env=environment
+            )
+            started.append((name, log, process))
+        ends = min(begun + seconds, time.perf_counter() + MOST.get(group, 100))
+        for name, log, process in started:
+            try:
+                code = process.wait(max(1.0, ends - time.perf_counter()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = "out of time"
+            log.seek(0)
+            print(f"==== {name}: {code}, {time.perf_counter() - begun:.0f} s\n{log.read()[-9000:]}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--apart", type=float)
+    parser.add_argument("--compare")
     parser.add_argument("--sections", default="ceilings,stages,paper,growth,broad,long,cpu,winners")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.compare:
+        compare(Path(options.compare).read_text().splitlines())
+        return
+    if options.apart:
+        each_apart(options.sections, options.apart)
+        return
     wanted, result, kernel = options.sections.split(","), {}, get_kernel("gpu")
+    if "warm" in wanted:
+        short = ph_experiment(samples=(400, 300))
+        for law in (small(), broad(order=20), mixed(Shape(400, 1, 1))):
+            problem = hold_out(*short, law=law, scores=[get_score("robust")], washout=60)
+            host = get_kernel("cpu")
+            host.evaluate(problem, range(1 if law.name != "mixed" else 12))
+            model, _ = network_and_run(host, problem, 0)
+            model.simulate(short[1])
+        print("compiled", flush=True)
+    if "rows" in wanted:
+        rows_on_card(kernel)
+    if "tiles" in wanted:
+        result["tiles"] = tiles(kernel)
+    if "kinds" in wanted:
+        result["kinds"] = kinds(kernel)
+    if "identify" in wanted:
+        result["identify"] = whole_way()
     if "ceilings" in wanted:
         result["ceilings"] = ceilings()
         print(result["ceilings"], flush=True)

@@ -16,6 +16,8 @@ from test_cli import echobound
 from echobound.audit import audit, detection
 from echobound.data import Record, split
 from echobound.data.experiments import Experiments, records_digest
+from echobound.diagnostics.first_line import first_line
+from echobound.diagnostics.verdict import Evidence, verdict_of
 from echobound.draws import SEARCH, VERIFICATION
 from echobound.errors import InputError, RunError
 from echobound.files import digest, jsonable, read_json, write_json
@@ -26,12 +28,14 @@ from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, LeastSquares, ReservoirLaw, broad, paper
 from echobound.plan import SettledPlan
 from echobound.plants import ph_experiment
+from echobound.runs.assessment import content_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.folder import RunFolder
 from echobound.runs.ledger import Ledger, rows_digest
 from echobound.runs.opening import generalisation_of
 from echobound.scenario import Generalisation
 from echobound.typed import digest_of as certificate_digest
+from echobound.typed import from_json
 from echobound.verify import verify
 
 SMALL = {"law": "paper", "order": 6, "networks": 40, "beta": 1e-3, "washout": 60, "committee": 4}
@@ -487,6 +491,65 @@ def test_damage_of_one_part_does_not_hide_that_of_another(run):
     assert {"certificate.json, unit", "plan.json, data", f"ledger.sqlite, network {best(run)} of the search"} <= set(
         parts
     )
+
+
+# What the model is worth ----------------------------------------------------------------------------------------
+
+
+def believed(run, change):
+    """Change the assessment, and make all that follows from its numbers again, as whoever forges it would."""
+    folder = RunFolder(run)
+    content = json.loads(json.dumps(content_of(folder, folder.assessment)))
+    change(content)
+    evidence = from_json(Evidence, content["evidence"])
+    stated = dataclasses.replace(folder.assessment, evidence=evidence, verdict=verdict_of(evidence))
+    made = content | {"verdict": stated.verdict.to_dict()}
+    certificate = folder.certificate
+    known = {"epsilon": certificate.epsilon, "beta": certificate.beta, "networks": certificate.networks}
+    line = first_line(evidence, **known, delivered=folder.delivered, blocks=certificate.blocks, members=1)
+    write_json(run / "assessment.json", {**made, "summary": line})
+
+
+def better_fit(content):
+    content["evidence"]["fit"] = content["scores"]["validation"]["fit"] = 93.0
+
+
+def better_output(content):
+    content["scores"]["validation"]["per_output"]["pH"]["rmse"] *= 0.5
+
+
+def worse_linear(content):
+    content["evidence"]["linear"] = content["linear"]["fit"] = content["linear"]["scores"]["validation"]["fit"] = 1.0
+
+
+def no_alarm(content):
+    for one in content["evidence"]["findings"]:
+        one["alarm"] = False
+
+
+def other_coefficients(content):
+    content["linear"]["coefficients"]["c"] = [3.0]
+
+
+@pytest.mark.parametrize("change", [better_fit, better_output, worse_linear, no_alarm, other_coefficients])
+def test_a_better_verdict_that_follows_from_forged_numbers_is_found(run, change):
+    believed(run, lambda content: None)
+    assert found(run, sample=0) == []
+    believed(run, change)
+    assert RunFolder(run).assessment is not None, "it follows from its own numbers"
+    parts = found(run, sample=0)
+    assert parts
+    assert all(part.startswith("assessment.json, ") for part in parts), parts
+
+
+def test_an_assessment_of_something_else_is_said_to_be_of_no_use(run):
+    content = read_json(run / "assessment.json")
+    write_json(run / "assessment.json", {**content, "about": content["about"] | {"test": "0" * 64}})
+    outcome = audit(run, sample=0)
+    assert outcome.passed
+    assert any("assessment.json is about other models or test data" in note for note in outcome.notes)
+    write_json(run / "assessment.json", content | {"summary": "It explains everything."})
+    assert found(run, sample=0) == ["assessment.json, summary"]
 
 
 # The second certificate ------------------------------------------------------------------------------------------

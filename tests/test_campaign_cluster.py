@@ -1,18 +1,23 @@
 """The Dask engine on a real cluster: scheduler and workers started by the `dask` command line, on loopback."""
 
 import contextlib
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 from campaigns import campaign, same
 from test_cli import echobound, refused
 
+from echobound.campaign import dispatch
+from echobound.campaign.engines import cluster as cluster_module
 from echobound.campaign.engines import get_engine
 from echobound.campaign.engines.cluster import Dask
 from echobound.errors import RunError
@@ -137,6 +142,37 @@ def test_two_of_three_workers_killed_during_the_run(cluster, problem, expected):
 
 
 @pytest.mark.slow
+def test_the_batches_of_a_stopped_worker_go_elsewhere(cluster, problem, expected, monkeypatch):
+    """It keeps its connection, so that Dask waits for it for five minutes."""
+    monkeypatch.setattr(dispatch, "STALLED", 1.0)
+    monkeypatch.setattr(cluster_module, "LIFELESS", 3.0)
+    monkeypatch.setattr(cluster_module, "ANSWER", 1.0)
+    stopped, _ = cluster.exactly(2)
+    with Dask(cluster.address) as engine, Ledger(None, "p", NAMES) as ledger:
+        engine._client.wait_for_workers(2, timeout=60)
+        taken, elsewhere = [], engine.elsewhere
+        engine.elsewhere = lambda overdue: taken.append(elsewhere(overdue)) or taken[-1]
+
+        def stop(event):
+            if event.fresh and not taken:
+                stopped.send_signal(signal.SIGSTOP)
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = campaign(problem, range(COUNT), ledger, engine=engine, batch=8, on_progress=stop)
+            assert any(taken)
+            assert same(rows, expected)
+            # A worker that is stopped before it begins is waited for, and that is said.
+            waker = threading.Timer(3.0, stopped.send_signal, [signal.SIGCONT])
+            waker.start()
+            with pytest.warns(UserWarning, match="not all workers of .* have said their versions: is one"):
+                Dask(cluster.address).close()
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.slow
 def test_data_that_went_with_the_last_worker_are_sent_again(cluster, problem, expected):
     """The only worker is lost, and another one comes: no data are left anywhere but here."""
     cluster.exactly(1)
@@ -217,6 +253,21 @@ def test_no_scheduler_and_no_workers(tmp_path):
             Dask(cluster.address, timeout=0.5)
     finally:
         cluster.close()
+
+
+def test_a_client_that_could_not_connect_is_gone_at_once():
+    """Collected later, while another client starts, it would wait for a lock that its own thread holds."""
+    import distributed
+
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if isinstance(one, distributed.Client)}
+    gc.disable()
+    try:
+        with pytest.raises(RunError, match="no Dask scheduler answers"):
+            Dask("tcp://127.0.0.1:9", timeout=0.5)
+        assert not [one for one in gc.get_objects() if isinstance(one, distributed.Client) and id(one) not in before]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow

@@ -203,3 +203,19 @@ def test_renew_refuses_old_data_in_another_guise(run, tmp_path):
             renew(run, training, validation, closed_loop=False, into=tmp_path / "renewed")
     assert not (tmp_path / "renewed").exists()
     assert renew(run, *new, closed_loop=False, into=tmp_path / "renewed").certificate.networks == 12
+
+
+def test_long_independent_records_are_not_compared_at_every_rate(monkeypatch):
+    """That took five seconds of a search on a card that takes a third of one."""
+    from echobound.data import copies
+
+    calls, usual = [], copies._shared
+    monkeypatch.setattr(copies, "_shared", lambda a, b: calls.append(len(a)) or usual(a, b))
+
+    def one(seed, length):
+        u = np.random.default_rng(seed).normal(size=length)
+        y = np.convolve(u, 0.8 ** np.arange(30))[:length]
+        return Record(u=u, y=np.tanh(y))
+
+    assert copies.common(one(0, 20_000), one(1, 30_000)) is None
+    assert len(calls) == 1

@@ -6,7 +6,7 @@ from kernel_agreement import agreement
 
 from echobound.data import Record
 from echobound.kernels import blocks_in_turn, get_kernel, hold_out
-from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.cpu.cascade_tools import CompiledCascadeTools
 from echobound.kernels.training import train_network
 from echobound.network import CascadeLaw, MixedLaw, VariableProjection, paper
 from echobound.network.cascade import Cascade, energy_factors

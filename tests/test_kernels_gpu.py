@@ -297,7 +297,11 @@ def test_status_from_counts_is_the_one_from_outputs(monkeypatch):
 def test_sources_compile(inputs, outputs, units, diagonals, tmp_path):
     sizes = {"NU": inputs, "NY": outputs, "SLOTS": 10, "DIAGONALS": diagonals, "UNITS": units, "THREADS": 128}
     sizes |= {"RESIDENT": 4, "SETTLED": 1e-12, "CHECK_EVERY": 8}
-    for number, names in enumerate((("draw", "norm", "step", "run"), ("solve", "fallback"))):
+    sizes |= {"MOST": 10, "RING": 2, "TAIL": 12, "WEIGHTS": 256, "FITTING": 2}
+    sizes |= {"TILE": 64, "DEPTH": 8, "STAGES": 4}
+    groups = [("gram",), ("draw", "norm", "step", "run"), ("solve", "fallback")]
+    groups += [("step", "run", "descent")] if units == 1 else []
+    for number, names in enumerate(groups):
         source = tmp_path / f"{number}.cu"
         source.write_text("\n".join((device.SOURCES / f"{name}.cu").read_text() for name in ("common", *names)))
         options = [f"-D{name}={value}" for name, value in sizes.items()]

@@ -19,7 +19,7 @@ def test_the_first_of_several_compilations_is_told(ph_records, monkeypatch):
         for kind in (np.int16, np.int32):
             njit(lambda x: x + 1)(kind(3))
 
-    monkeypatch.setattr(preparing, "_run_reservoir", compiled)
+    monkeypatch.setattr(preparing, "_run_batch", compiled)
     told, kernel, task = [], get_kernel("cpu"), problem(ph_records, ReservoirLaw(order=4))
     kernel.prepare(task, told.append)
     assert len(told) == 1

@@ -175,7 +175,7 @@ def test_adaptation_refuses_it_in_one_sentence(problem):
 
 
 def test_the_gpu_refuses_it_in_one_sentence(problem):
-    with pytest.raises(InputError, match="least squares only, not by free run in a test: use --device cpu"):
+    with pytest.raises(InputError, match="does not train by free run in a test: use --device cpu"):
         ridges_of(problem)
     assert ridges_of(dataclasses.replace(problem, law=paper(5))) == (1e-8,)
 

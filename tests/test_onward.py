@@ -28,3 +28,21 @@ def test_nothing_is_imported_before_it_is_asked_for():
 def test_what_nobody_does_is_no_method():
     with pytest.raises(KeyError):
         onward("Record.fly")
+
+
+def test_who_draws_networks_waits_for_nothing_else():
+    code = (
+        "import sys; from echobound import Record, paper; from echobound.kernels import get_kernel; get_kernel('cpu');"
+        "rooms = ('scenario', 'data.inspection', 'data.formats', 'network.committee', 'network.adaptation');"
+        "print([room for room in rooms if f'echobound.{room}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_names_on_first_use_are_all_there():
+    for room in ("data", "network"):
+        package = import_module(f"echobound.{room}")
+        assert [name for name in package.__all__ if not hasattr(package, name)] == []
+    with pytest.raises(AttributeError, match=r"module 'echobound\.network' has no attribute 'netwrok'"):
+        _ = import_module("echobound.network").netwrok

@@ -1,8 +1,10 @@
 """Who may speak to the studio: every way in that is not the opening address is closed, in one sentence."""
 
+import errno
 import json
 import os
 import resource
+import shutil
 import socket
 import stat
 import threading
@@ -153,6 +155,59 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path):
     assert space.runs() == {}
     with pytest.raises(InputError, match="not a place"):
         space.new_run("run/inner")
+
+
+def test_links_and_pipes_inside_a_run_are_not_followed(client):
+    """A run folder from somebody else: its page is a link to what is ours, its plan a pipe that nobody writes to."""
+    folder = client.studio.space.path
+    (folder / "bad" / "run").mkdir(parents=True)
+    try:
+        (folder / "bad" / "run" / "plan.json").write_text("{}")
+        (folder / "bad" / "run" / "report.html").symlink_to(folder.parent / "secret.csv")
+        os.mkfifo(folder / "bad" / "run" / "certificate.json")
+        (folder / "bad" / "piped").mkdir()
+        os.mkfifo(folder / "bad" / "piped" / "plan.json")
+        assert [one["name"] for one in client.json("GET", "/api/folder")["runs"]] == ["bad/run"]
+        answer, content = client.ask("GET", "/report?run=bad/run")
+        assert answer.status == 400
+        assert b"not followed" in content
+        assert b"u,y" not in content
+    finally:
+        shutil.rmtree(folder / "bad")
+
+
+def test_a_desk_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "space").mkdir()
+    (tmp_path / "space" / ".studio").symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="is a link"):
+        _ = Workspace(tmp_path / "space").desk
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_left(client, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("echobound.studio.workspace.Upload.write", full)
+    found = client.json("PUT", "/api/files?name=more.csv", b"u,y\n" * 100, status=400)
+    assert "No space left" in found["error"]
+    assert not (client.studio.space.path / "more.csv").exists()
+    assert not list(client.studio.space.desk.glob("upload-*"))
+
+
+def test_a_file_too_large_for_the_server_is_not_read_into_it(client):
+    """Reading it would take many times its size; the command line reads it in pieces."""
+    path = client.studio.space.path / "huge.csv"
+    try:
+        with path.open("wb") as file:
+            file.truncate(2 << 30)  # takes no room on the disk
+        draft = {"files": {"training": ["huge.csv"]}, "inputs": ["u"], "outputs": ["y"]}
+        found = [client.json("GET", f"/api/{what}?name=huge.csv", status=400) for what in ("file", "curves")]
+        found += [client.json("POST", "/api/numbers", draft), client.json("POST", "/api/runs", draft, status=400)]
+        assert all("use echobound identify" in one["error"] for one in found)
+    finally:
+        path.unlink()
 
 
 @given(st.text(max_size=60))

@@ -81,6 +81,11 @@ def test_what_does_not_fit_is_named(name, value, said):
         assert not Draft202012Validator(schema(Everything)).is_valid(content)
 
 
+def test_a_whole_number_that_no_double_holds_is_refused():
+    with pytest.raises(InputError, match="share: a number was expected, found 1000"):
+        from_json(Everything, STORED | {"share": 10**400})
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_missing_and_unknown(name):
     with pytest.raises(InputError, match=f"{name}: missing"):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Columns", "Mask", "Matrix", "Rows", "Scores", "Signal", "Vector", "Words"]
+__all__ = ["Array", "Columns", "Integers", "Mask", "Matrix", "Rows", "Scores", "Signal", "Vector", "Words"]
 
 Array: TypeAlias = NDArray[np.float64]
 """Numbers of any shape."""
@@ -26,6 +26,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 """True or false for each element."""
 Columns: TypeAlias = NDArray[np.int64]
 """``(slot, unit)``: the column of each non-zero of a sparse matrix."""
+Integers: TypeAlias = NDArray[np.int64]
+"""Whole numbers of any shape."""
 Words: TypeAlias = NDArray[np.uint64]
 """Raw random words."""
 Rows: TypeAlias = NDArray[Any]

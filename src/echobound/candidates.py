@@ -30,8 +30,9 @@ from echobound.kernels.sensitivity import (
     relative,
     spread_of,
 )
-from echobound.kernels.training import network_and_run
+from echobound.kernels.training import network_and_run, networks_and_runs
 from echobound.network.committee import Committee, median_of
+from echobound.network.plant_model import PlantModel
 from echobound.scenario.bounds import as_count
 from echobound.scenario.ordering import goodness
 from echobound.scores import Score
@@ -68,6 +69,10 @@ class Candidates(ABC):
     @abstractmethod
     def make(self, index: int) -> Made:
         """Draw and train one of them, and return the model."""
+
+    def make_several(self, indices: Sequence[int]) -> list[Made]:
+        """As `make`, for those that a device is best asked for all at a time."""
+        return [self.make(index) for index in indices]
 
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
@@ -144,7 +149,13 @@ class Networks(Candidates):
 
     def make(self, index: int) -> Made:
         """Draw and train one network; with blocks in turn, the model is trained on all of them."""
-        model, run = network_and_run(self.kernel, self.problem, index)
+        return self._made(*network_and_run(self.kernel, self.problem, index))
+
+    def make_several(self, indices: Sequence[int]) -> list[Made]:
+        """Draw and train several networks, at a time where the kernel can."""
+        return [self._made(model, run) for model, run in networks_and_runs(self.kernel, self.problem, indices)]
+
+    def _made(self, model: PlantModel, run: Run) -> Made:
         return Made(model, run.scores(self.problem), [*run.outputs])
 
     def agreement(self, row: Any, other: Any) -> Agreement:
@@ -257,7 +268,7 @@ class Committees(Candidates):
     def make(self, index: int) -> Made:
         """The members of one committee, each trained as a network that is picked is, as one model."""
         [formed] = self.formed([index])
-        trained = [network_and_run(self.kernel, self.problem, draw) for draw in formed.kept]
+        trained = networks_and_runs(self.kernel, self.problem, formed.kept)
         outputs = _medians([run.outputs for _, run in trained])
         committee = Committee(tuple(member for member, _ in trained))
         return Made(committee, self.problem.scores_of(outputs, formed.run.whole), outputs)

@@ -23,7 +23,6 @@ from echobound.campaign.machine import worker_count
 from echobound.candidates import REMADE, Candidates, Made
 from echobound.data import Record
 from echobound.data.copies import require_independent_records
-from echobound.data.overlap import require_untouched
 from echobound.errors import DamagedFile, RunError
 from echobound.identification import Identification
 from echobound.kernels.blas import one_blas_thread
@@ -101,9 +100,8 @@ def identify(
     # Everything is settled before the first draw.
     scheme = settle_validation(training, validation, test, blocks=plan.blocks, washout=plan.washout)
     settled, experiments = plan.settle(scheme), scheme.experiments
-    if experiments.test:  # before anything is drawn, not when they are opened
+    if experiments.test:  # before anything is drawn, as everything else about them was looked at when they were settled
         require_independent_records(experiments.test)
-        require_untouched(experiments.test, [one for one in experiments.roles if one[0] != "test"])
     candidates = candidates_of(settled, experiments, computing.kernel)
     require_feasible(candidates, computing.workers)
 
@@ -173,9 +171,15 @@ def _made(folder: RunFolder, candidates: Sequence[Candidates], rows: Rows, worke
     as in the search.
     """
     families = {one.family: one for one in candidates}
-    threads = workers if all(one.parallel for one in candidates) else 1
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
+    if all(one.parallel for one in candidates):
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            made = list(pool.map(lambda row: families[row["family"]].make(int(row["index"])), rows))
+    else:  # one device, which trains them all at a time
+        found: dict[tuple[int, int], Made] = {}
+        for family, drawn in families.items():
+            own = [int(row["index"]) for row in rows if row["family"] == family]
+            found |= zip([(family, index) for index in own], drawn.make_several(own), strict=True)
+        made = [found[int(row["family"]), int(row["index"])] for row in rows]
     if made and not np.isclose(made[0].scores[0], rows["scores"][0, 0], rtol=REMADE):
         recorded, found = rows["scores"][0, 0], made[0].scores[0]
         why = f"it says {recorded:.9g}, trained again it is {found:.9g}"

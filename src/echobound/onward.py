@@ -5,6 +5,8 @@ So a record has a `plot` without knowing a plotting library, and a model an `exp
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -26,3 +28,26 @@ def onward(method: str, *arguments: Any, **options: Any) -> Any:
     """
     module, function = DONE_BY[method]
     return getattr(import_module(module), function)(*arguments, **options)
+
+
+def on_first_use(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose modules are imported when one of their names is first used.
+
+    Whoever draws networks needs neither models in use nor what reads files, and should not wait for them.
+
+    Examples
+    --------
+    >>> find = on_first_use("echobound", {"files": ("digest",)})
+    >>> find("digest").__module__
+    'echobound.files'
+    """
+    modules = {name: module for module, names in homes.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, is_dataclass
@@ -45,6 +46,14 @@ def later(default: Any) -> Any:
     ({'x': 0.5}, {'x': 0.5, 'weight': 3}, 1)
     """
     return field(default=default, metadata={"later": True})
+
+
+def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
+    """A field that is also an option of the command line and of the studio, with its help text and name (`option`).
+
+    `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
+    """
+    return field(default=default, metadata={"help": help, "text": text, "option": option})
 
 
 def written(value: Any) -> list[str]:
@@ -203,7 +212,9 @@ def _suits(value: Any, hint: Any) -> bool:
         return any(value == one and type(value) is type(one) for one in get_args(hint))
     # `type(...) is`, not `isinstance`: true and false are integers in Python.
     if hint is float:
-        return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+        # A whole number of any length is JSON; one beyond the largest double is not a number to us.
+        whole = type(value) is int and abs(value) <= sys.float_info.max
+        return whole or (isinstance(value, float) and math.isfinite(value))
     return type(value) is hint
 
 

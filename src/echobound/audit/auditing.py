@@ -12,6 +12,7 @@ from echobound.audit.findings import Audit
 from echobound.audit.originals import check_originals
 from echobound.audit.replay import replay_test_data
 from echobound.audit.retraining import Retraining
+from echobound.audit.worth import check_assessment
 from echobound.campaign import Computing, ComputingSettings
 from echobound.candidates import Candidates
 from echobound.data import Record
@@ -40,7 +41,7 @@ def audit(
     and models are computed again, and the certificate is derived from plan and ledger field by field. Networks are
     drawn and trained again from their index: always the winner, the worst network and the members of the committee, and
     a sample of the others, including the fresh ones of a verification. With a second certificate, the models run over
-    the test data again.
+    the test data again; and what the delivered model is said to be worth is assessed again.
 
     Parameters
     ----------
@@ -117,6 +118,7 @@ def audit(
                 "nothing was drawn again, since this run stores neither its data nor what it drew: whoever has both"
                 " fits the search again in Python and passes candidates=[search.candidates_]"
             )
+    check_assessment(folder)
     found = tuple(faults.findings), tuple(faults.sensitive), tuple(faults.notes)
     members = 1 if plan is None else plan.members
     return Audit(folder.path, *found, *counts, seed=chosen, members=members, unconfirmed=tuple(faults.unconfirmed))

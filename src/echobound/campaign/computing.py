@@ -13,7 +13,8 @@ from echobound.campaign.engines import Engine, get_engine, require_known
 from echobound.campaign.machine import worker_count
 from echobound.errors import InputError
 from echobound.kernels import Kernel
-from echobound.plan import Plan, setting
+from echobound.plan import Plan
+from echobound.typed import setting
 
 
 class ComputingSettings(TypedDict, total=False):

@@ -15,7 +15,8 @@ from echobound.identification import Identification
 from echobound.network import bound_words
 from echobound.report.panels import ScorePanel, histogram
 from echobound.runs import RunFolder
-from echobound.runs.assessment import Assessment, linear_content
+from echobound.runs.assessed import linear_content
+from echobound.runs.assessment import Assessment
 from echobound.runs.holding import Held, held_of
 from echobound.runs.scoring import COVERED, NOT_COVERED
 from echobound.scenario import Generalisation, title_of

@@ -23,7 +23,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from echobound.arrays import Array, Signal
+from echobound.arrays import Array, Mask, Signal
 from echobound.data.record import Record
 from echobound.errors import DataError
 
@@ -90,8 +90,13 @@ def common(record: Record, other: Record) -> Copy | None:
     if shared := _stretch(one, two, nearest):
         return Copy(shared)
     if (nearest >= 0).sum() >= FEWEST:  # a quick sieve: at other rates, some samples are the same all the same
+        near = {
+            (rate, i): _may_share(nearest[i::rate] >= 0, len(two)) for rate in range(1, RATES + 1) for i in range(rate)
+        }
         for rates in _rates():
             for i, j in product(range(rates[0]), range(rates[1])):
+                if not near[rates[0], i]:
+                    continue
                 if shared := _shared(one[i :: rates[0]], two[j :: rates[1]]):
                     return Copy(shared, rates)
     if shared := _interpolated(one, two):
@@ -145,12 +150,15 @@ def _shared(a: Array, b: Array) -> int:
     products, shifts, size = _correlations(a, b, least)
     first, last = np.maximum(shifts, 0), np.minimum(shifts + len(b), len(a))
     count = last - first
-    sides = [_moments(signal, start, count) for signal, start in ((a, first), (b, first - shifts))]
-    squares, variance = zip(*((square.sum(axis=1), spread.sum(axis=1)) for square, spread, _ in sides), strict=True)
+    sides = ((a, first), (b, first - shifts))
+    squares = [energy[start + count] - energy[start] for energy, start in ((_energy(x), start) for x, start in sides)]
     difference = (squares[0] + squares[1] - 2 * products.sum(axis=1)[shifts % size]) / count
-    moving = np.minimum(*variance)
+    # No variance is above the mean square, which is known already: most shifts need none.
+    some = np.nonzero(difference <= 1.001 * ALIKE * np.minimum(*squares) / count)[0]
+    variance = [_moments(signal, start[some], count[some])[1].sum(axis=1) for signal, start in sides if len(some)]
+    moving = np.minimum(*variance) if variance else np.zeros(0)
     # The transform errs by some 1e-12; what hardly moves there is alike without being a copy.
-    like = np.nonzero((difference <= ALIKE * moving) & (moving > 1e-4))[0]
+    like = some[(difference[some] <= ALIKE * moving) & (moving > 1e-4)]
     for at in like[np.argsort(-count[like], kind="stable")]:
         one, two = a[first[at] : last[at]], b[first[at] - shifts[at] : last[at] - shifts[at]]
         enough = count[at] >= _least(a, b) or all(len(np.unique(x)) >= RICH for x in one.T)
@@ -165,6 +173,11 @@ def _correlations(a: Array, b: Array, least: int) -> tuple[Array, Places, int]:
     products = np.fft.irfft(np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0)), size, axis=0)
     shifts = np.arange(-(len(b) - least), len(a) - least + 1)  # sample k of b is compared with sample k + shift of a
     return products, shifts, size
+
+
+def _energy(signal: Array) -> Array:
+    """Sum of squares of all channels up to each sample."""
+    return np.concatenate([[0.0], np.cumsum((signal**2).sum(axis=1))])
 
 
 def _moments(signal: Array, start: Places, count: Places) -> tuple[Array, Array, Array]:
@@ -187,6 +200,18 @@ def _nearest(a: Array, b: Array) -> Array:
 
     distance, nearest = cKDTree(b).query(a, distance_upper_bound=NEAR * math.sqrt(a.shape[1]))
     return np.where(np.isfinite(distance), nearest, -1)
+
+
+def _may_share(near: Mask, other: int) -> bool:
+    """Whether `_shared` may find a copy among samples of which these are near to some sample of the other record.
+
+    Where the mean square of the difference is `ALIKE` of the variance of a stretch, nine tenths of its samples are
+    `NEAR`, or half of them where the stretch varies five times as much as the record. So there is a piece of the
+    shortest length that counts in which half are. It spares a long record most of what it would be compared with.
+    """
+    least = min(max(FEWEST, math.ceil(SHARE * min(len(near), other // RATES))), STRETCH)
+    counts = np.concatenate([[0], np.cumsum(near)])
+    return len(near) >= least and int((counts[least:] - counts[:-least]).max()) >= least // 2
 
 
 def _stretch(a: Array, b: Array, nearest: Array) -> int:

@@ -15,6 +15,7 @@ from echobound.arrays import Array, Matrix, Signal, Vector
 
 Pair = tuple[Signal, Signal]  # inputs and outputs of a piece of a record
 RANK = 1e-10  # of the largest singular value: what is smaller is rounding
+CHUNK = 1024  # rows of a regression in hand: they stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,10 @@ class Structure:
 
     @property
     def words(self) -> str:
-        """As in "3 past outputs and inputs, from u(k-1) on"."""
+        """As in "3 past outputs, 1 input from u(k-1) on"."""
         latest = "u(k)" if not self.delay else f"u(k-{self.delay})"
-        return f"{self.own} past outputs, {self.inputs} inputs from {latest} on"
+        own, inputs = f"{self.own} past output{'s' * (self.own != 1)}", f"{self.inputs} input{'s' * (self.inputs != 1)}"
+        return f"{own}, {inputs} from {latest} on"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +187,16 @@ class Regression:
         both = np.concatenate([u, y], axis=1)
         self.centre, spread = both.mean(axis=0), both.std(axis=0)
         self.spread = np.where(spread > 0, spread, 1.0)
-        blocks = [self._rows(*pair) for pair in pieces if len(pair[0]) > most]
-        rows = np.concatenate(blocks) if blocks else np.zeros((0, self._columns + self.outputs))
-        self.rows = len(rows)
-        self._factor: Matrix = np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) else rows
+        self.rows = 0
+        self._factor: Matrix = np.zeros((0, self._columns + self.outputs))
+        for u, y in pieces:
+            for start in range(
+                0, len(u) - most, CHUNK
+            ):  # a tall matrix would be read from memory again for each column
+                part = slice(start, start + CHUNK + most)
+                rows = self._rows(u[part], y[part])
+                self._factor = np.asarray(np.linalg.qr(np.concatenate([self._factor, rows]), mode="r"))
+                self.rows += len(rows)
 
     @property
     def _columns(self) -> int:

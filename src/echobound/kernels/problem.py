@@ -191,14 +191,16 @@ class Problem:
         """
         folds = list(zip(self.measured, outputs, strict=True))
         means = [float(np.mean([score(measured, simulated) for measured, simulated in folds])) for score in self.scores]
-        if whole is not None:
-            half = len(whole) // 2
-            measured = self.whole.measured[0][:half]
-            means = [
-                score.demanded(mean, measured, whole[:half], whole[half:])
-                for score, mean in zip(self.scores, means, strict=True)
-            ]
-        return np.array(means)
+        return np.array(means if whole is None else self.demanded(means, whole))
+
+    def demanded(self, means: Sequence[float], whole: Signal) -> list[float]:
+        """Every score of a model, from its means over the folds and its outputs over the training data."""
+        half = len(whole) // 2
+        measured = self.whole.measured[0][:half]
+        return [
+            score.demanded(mean, measured, whole[:half], whole[half:])
+            for score, mean in zip(self.scores, means, strict=True)
+        ]
 
     @cached_property
     def _scaled(self) -> dict[tuple[int, str], FoldData]:

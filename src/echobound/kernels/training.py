@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,9 +31,14 @@ def train_network(kernel: Kernel, problem: Problem, index: int) -> tuple[PlantMo
     return model, [*run.outputs]
 
 
-def network_and_run(kernel: Kernel, problem: Problem, index: int) -> tuple[PlantModel, Run]:
-    """As `train_network`, with all that the draw is scored by."""
-    trial = kernel.trial(problem, index)
+def network_and_run(
+    kernel: Kernel, problem: Problem, index: int, trial: Trial | None = None, fitted: Trial | None = None
+) -> tuple[PlantModel, Run]:
+    """As `train_network`, with all that the draw is scored by.
+
+    What is known of it already may be given: its trial, and that of its last fit to all blocks.
+    """
+    trial = kernel.trial(problem, index) if trial is None else trial
     table = trial.table(problem)
     best, _ = trial.pick(problem)
     if len(problem.folds) == 1:
@@ -42,12 +48,34 @@ def network_and_run(kernel: Kernel, problem: Problem, index: int) -> tuple[Plant
         first = table[:, 0] if problem.scores[0].direction == "max" else -table[:, 0]
         # Best first; of equal ones the first, as `pick` does.
         order = [best, *(int(a) for a in np.argsort(-first, kind="stable") if a != best)]
-        model, whole = _refit(kernel, problem, index, trial, order)
+        model, whole = _refit(kernel, problem, index, trial, order, fitted)
     clipped, whole = bool(trial.draw.law.clip), whole if problem.demanding else None
     return model, Run(trial.hyper.order, trial.settings[best], trial.simulated(best), whole, clipped)
 
 
-def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int]) -> tuple[PlantModel, Signal]:
+def networks_and_runs(kernel: Kernel, problem: Problem, indices: Sequence[int]) -> list[tuple[PlantModel, Run]]:
+    """`network_and_run` of several draws; a kernel that has `trials` trains them all at a time."""
+    several: Any = getattr(kernel, "trials", None)
+    if several is None:
+        return [network_and_run(kernel, problem, index) for index in indices]
+    trials: list[Trial] = several(problem, indices)
+    fitted: dict[int, Trial] = {}
+    if len(problem.folds) > 1:
+        alike: dict[tuple[int, int], list[int]] = {}
+        for position, trial in enumerate(trials):
+            alike.setdefault((id(trial.draw.law), trial.pick(problem)[0]), []).append(position)
+        for (_, best), positions in alike.items():
+            whole = final_fit(problem, best, trials[positions[0]].draw.law)
+            fitted |= zip(positions, several(whole, [indices[position] for position in positions]), strict=True)
+    return [
+        network_and_run(kernel, problem, index, trial, fitted.get(position))
+        for position, (index, trial) in enumerate(zip(indices, trials, strict=True))
+    ]
+
+
+def _refit(
+    kernel: Kernel, problem: Problem, index: int, trial: Trial, order: list[int], best: Trial | None = None
+) -> tuple[PlantModel, Signal]:
     """Train on all data, with the first alternative that does no worse on them than the blocks did.
 
     Also returned are the outputs over the training data with the first of all alternatives, by which a demanding
@@ -64,7 +92,7 @@ def _refit(kernel: Kernel, problem: Problem, index: int, trial: Trial, order: li
     runs: list[Signal] = []
     for alternative in order:
         whole = final_fit(problem, alternative, trial.draw.law)
-        fitted = kernel.trial(whole, index)
+        fitted = best if best is not None and alternative == order[0] else kernel.trial(whole, index)
         if len(fitted.trained[0]) > 1:
             kind = trial.draw.law.training.kind
             raise InputError(f"training by {kind} has several alternatives: its `chosen` must leave one")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypedDict
 
 from echobound.errors import InputError
 from echobound.network.laws import Orders
@@ -24,6 +24,7 @@ from echobound.scenario import Patience, StoppingRule
 from echobound.scenario.bounds import as_count
 from echobound.scenario.words import data_seed
 from echobound.scores import Score, get_score
+from echobound.typed import setting
 
 if TYPE_CHECKING:
     from echobound.plan.settled import SettledPlan
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
 
 SCORES = ("fit", "rmse")  # of draws of one kind; where there are several, more is asked of them
 BEST = 10  # networks that are kept as a committee beside the pick, if nothing else is asked for
-
-
-def setting(default: Any, help: str, *, text: str | None = None, option: str | None = None) -> Any:
-    """A field that is also an option of the command line, with its help text and name (`option`) there.
-
-    `text` says how several values are typed: ``"words"`` or ``"numbers"``, separated by commas.
-    """
-    return field(default=default, metadata={"help": help, "text": text, "option": option})
 
 
 class PlanSettings(TypedDict, total=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from echobound.arrays import Signal, Vector
 from echobound.files import write_whole
 from echobound.report.figures import LIMIT, MEASURED, MODELS, QUIET, WIDTH, styled
-from echobound.report.page import _environment, svg
+from echobound.report.page import _environment, address, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +84,7 @@ def write_closed_loop_page(
     path: Path, title: str, figure: Figure, table: Mapping[str, Mapping[str, str]], paragraphs: Sequence[str]
 ) -> None:
     """Write the page of a closed loop: the figure, the scores of each loop, and what is promised and what is not."""
-    image = "data:image/svg+xml;base64," + base64.b64encode(svg(figure).encode()).decode()
+    image = address(svg(figure))
     columns = list(table)
     rows = [(name, [table[column][name] for column in columns]) for name in table[columns[0]]]
     page = _environment().get_template("closed_loop.html").render(

@@ -25,6 +25,7 @@ from echobound.scenario.words import noun
 from echobound.scores import Score, summary
 
 MOST_IN_BAND = 20_000  # networks: the band takes seconds there, and minutes beyond
+MOST_DRAWN = 6  # outputs, and inputs: those of 80 would take a minute to draw, and nobody could look at them
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,32 @@ class Response:
     band: tuple[float | None, ...] = ()
     inputs: Mapping[str, Array] = field(default_factory=dict)  # by label, with gaps as the outputs have
 
+    @property
+    def drawn(self) -> Response:
+        """What a figure shows of it: of many outputs those with the lowest FIT of the delivered model, in their order.
+
+        Of many inputs it shows the first.
+        """
+        inputs = dict(list(self.inputs.items())[:MOST_DRAWN])
+        if len(self.names) <= MOST_DRAWN:
+            return replace(self, inputs=inputs)
+        fits = [one["fit"] for one in next(iter(self.scores.values()))["per_output"].values()]
+        which = np.sort(np.argsort(np.nan_to_num(fits, nan=-np.inf), kind="stable")[:MOST_DRAWN])
+        names = tuple(self.names[i] for i in which)
+        return replace(
+            self,
+            measured=self.measured[:, which],
+            simulated={whose: y[:, which] for whose, y in self.simulated.items()},
+            names=names,
+            units=tuple(self.units[i] for i in which),
+            scores={
+                whose: {**each, "per_output": {name: each["per_output"][name] for name in names}}
+                for whose, each in self.scores.items()
+            },
+            band=tuple(self.band[i] for i in which) if self.band else (),
+            inputs=inputs,
+        )
+
 
 class RunContents:
     """A run folder as the page sees it; everything in it was checked when it was opened."""
@@ -68,6 +95,11 @@ class RunContents:
         data = self.folder.experiments
         held_out = self._blocks() if self.plan.blocks is not None else self._records("validation", data.validation)
         return [held_out, *([self._records("test", data.test)] if data.test else [])]
+
+    @property
+    def compared(self) -> int:
+        """How many figures of the page show measured outputs beside those of the models; they share its size."""
+        return len(self.responses) + (2 if self.second is not None and self.second.episodes > 1 else 0)
 
     def episodes(self, second: Generalisation) -> dict[str, Response]:
         """A typical episode (median RMSE) of the delivered model and its worst, by these names."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from echobound.arrays import Array, Signal
+from echobound.arrays import Array, Signal, Vector
 from echobound.data.given import given_records
 from echobound.data.record import Record
 from echobound.errors import InputError
@@ -42,8 +42,10 @@ T = TypeVar("T")
 MEASURED, MODEL, DOT, LIMIT, QUIET = "#3d4754", "#1f6fb2", "#4a86bd", "#b3452b", "#66707d"
 MODELS = (MODEL, "#d17a22", "#2b8a5f", "#7a55a8", "#a8497a", "#7d7420")  # told apart by the colour-blind, and in grey
 RASTERISED = 2000  # more dots than this become an image inside the vector figure: a paper must still open
-PRINTED_SAMPLES = 1500  # rows of each signal, at most: more than a printer can tell apart
+PRINTED = 3000  # samples of a signal, at most: a least and a largest one for each third of a point
+PRINTED_IN_ALL = 24_000  # of all signals of a figure: where it has many, each is drawn a little coarser
 WIDTH = 7.0  # inches: a text width
+MANY = 4  # outputs from which on each gets less height: a reader wants to see more than one at a time
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.0,
@@ -107,7 +109,7 @@ def record_figure(record: Record, title: str = "") -> Figure:
     channels = [(side, *one) for side, (s, *named) in enumerate(sides) for one in zip(s.T, *named, strict=True)]
     figure, axes = _axes(0.8 + 1.2 * len(channels), rows=len(channels), title=title or record.name)
     for (side, values, name, unit), ax in zip(channels, axes, strict=True):
-        kept = thinned(values[:, None], PRINTED_SAMPLES)
+        kept = thinned(values[:, None], PRINTED)
         # Inputs are held between samples.
         style: dict[str, Any] = {"color": MODEL} if side else {"color": MEASURED, "drawstyle": "steps-post"}
         ax.plot(record.time[kept], values[kept], **style)
@@ -188,31 +190,35 @@ def outputs_figure(
     """
     outputs = measured.shape[1]
     inputs = inputs or {}
-    ratios = [3, 1] * outputs + [1] * len(inputs)
-    figure, axes = _axes(3.2 * outputs + 0.8 * len(inputs), len(ratios), title, height_ratios=ratios)
+    tall, low = (3.2, 0.8) if outputs < MANY else (1.6, 0.6)
+    ratios = [0.75 * tall, 0.25 * tall] * outputs + [low] * len(inputs)
+    figure, axes = _axes(tall * outputs + low * len(inputs), len(ratios), title, height_ratios=ratios)
     if fits is None:
         there = ~np.isnan(measured).any(axis=1)
         fits = {name: fit_per_output(measured[there], y[there]).tolist() for name, y in simulated.items()}
-    columns = np.concatenate([measured, *simulated.values(), *(measured - y for y in simulated.values())], axis=1)
-    rows = thinned(columns, PRINTED_SAMPLES * columns.shape[1])
+    most = min(PRINTED, PRINTED_IN_ALL // (outputs * (1 + 2 * len(simulated)) + len(inputs)))
+
+    def drawn(signal: Vector) -> tuple[Array, Array]:
+        kept = thinned(signal[:, None], most)
+        return time[kept], signal[kept]
+
     for ax, (label, u) in zip(axes[2 * outputs :], inputs.items(), strict=True):
-        kept = thinned(u[:, None], 2 * PRINTED_SAMPLES)
-        ax.step(time[kept], u[kept], color=MODELS[2], lw=0.8, where="post")
+        ax.step(*drawn(u), color=MODELS[2], lw=0.8, where="post")
         ax.set_ylabel(label, parse_math=False)
-    time, measured, simulated = time[rows], measured[rows], {name: y[rows] for name, y in simulated.items()}
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         panel = OutputPanel.of(measured, simulated, i, band)
         upper, lower = axes[2 * i], axes[2 * i + 1]
-        upper.plot(time, panel.measured, color=MEASURED, label="measured")
+        upper.plot(*drawn(panel.measured), color=MEASURED, label="measured")
         for (whose, shown), color in zip(panel.shown.items(), MODELS * len(simulated), strict=False):
             label = f"{whose} (FIT {fits[whose][i]:.2f} %)"
             # Over the first one's, which shows between the dashes.
-            [line] = upper.plot(time, shown, color=color, ls="-" if whose == next(iter(panel.shown)) else "--")
+            [line] = upper.plot(*drawn(shown), color=color, ls="-" if whose == next(iter(panel.shown)) else "--")
             if panel.half is not None and whose == next(iter(panel.shown)):
-                upper.fill_between(time, shown - panel.half, shown + panel.half, color=color, alpha=0.2, lw=0)
+                at, middle = drawn(shown)
+                upper.fill_between(at, middle - panel.half, middle + panel.half, color=color, alpha=0.2, lw=0)
             line.set_label(label if not label.startswith("_") else f"\u200b{label}")  # "_x" would be left out
             error = np.clip(panel.measured - shown, -panel.margin, panel.margin)
-            lower.plot(time, error, color=color if len(simulated) > 1 else QUIET, lw=0.7)
+            lower.plot(*drawn(error), color=color if len(simulated) > 1 else QUIET, lw=0.7)
         lower.axhline(0, color=QUIET, lw=0.6, zorder=0)
         lower.set_ylim(-1.1 * panel.largest_error, 1.1 * panel.largest_error)
         bottom, top = panel.limits

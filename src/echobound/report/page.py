@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from echobound.diagnostics.verdict import SYMBOLS
 from echobound.files import write_whole
@@ -37,7 +40,7 @@ def write_page(folder: RunFolder) -> Path:
         title=f"Certified identification: {run.name}",
         certificate=run.certificate.to_dict(),
         drawn=run.drawn,
-        search="" if (look := look_at(folder)) is None else look.words,
+        search="" if (look := look_at(run.folder)) is None else look.words,
         picked=run.names["model"] if run.responses else "",
         scores={response.role: response.scores[run.names["model"]] for response in run.responses},
         held=ended(run.search)["held"],
@@ -66,28 +69,57 @@ def screen(drawing: Drawing) -> dict[str, Any]:
 def svg(figure: Figure) -> str:
     """The figure as SVG; its text stays text: small, and set in the reader's font."""
     text = saved(figure, "svg", fonts="none", dpi=150).decode()
-    text = re.sub(r' d="[^"]{400,}"', lambda path: _shorter(path[0]), text)
+    text = re.sub(r' d="(M [-0-9. \nMLz]{400,})"', lambda path: f' d="{_shorter(path[1])}"', text)
     return text[text.index("<svg") :]
 
 
 def _shorter(path: str) -> str:
-    """A long path in tenths of a point, finer than any printer: six digits would double the size of the page."""
-    return re.sub(r"(\.\d)\d+", r"\1", path).replace(" \nL ", " ")
+    r"""A long line by its steps in tenths of a point, finer than any printer: a quarter of what is written otherwise.
+
+    Examples
+    --------
+    >>> _shorter("M 10.04 20 \nL 10.51 19.5 \nL 11 19.96 \nM 30 1 \nL 31 1.2 \n")
+    'M10 20l.5-.5.5.5M30 1l1 .2'
+    """
+    parts = []
+    for piece in path.split("M")[1:]:
+        numbers = [round(10 * float(number)) for number in re.sub("[Lz]", " ", piece).split()]
+        x, y = numbers[::2], numbers[1::2]
+        ends = zip(zip(x, y, strict=True), zip(x[1:], y[1:], strict=True), strict=False)
+        steps = [end - start for before, after in ends for start, end in zip(before, after, strict=True)]
+        parts.append(f"M{_tenths(numbers[:2])}" + (f"l{_tenths(steps)}" if steps else "") + "z" * ("z" in piece))
+    return "".join(parts)
+
+
+def _tenths(numbers: Sequence[int]) -> str:
+    """Tenths as SVG reads them, with nothing between two that need nothing: a sign or a second point begins another."""
+    text = last = ""
+    for number in numbers:
+        whole, rest = divmod(abs(number), 10)
+        digits = f"{whole or ''}.{rest}" if rest else f"{whole}"
+        joined = number < 0 or not text or (digits[0] == "." and "." in last)
+        last = f"{'-' * (number < 0)}{digits}"
+        text += last if joined else f" {last}"
+    return text
 
 
 def printed(drawing: Drawing) -> str:
     """A figure for paper, as the address of an image that holds it: nothing in it can touch the page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg(drawing.figure()).encode()).decode()
+    return address(svg(drawing.figure()))
+
+
+def address(image: str) -> str:
+    """An SVG as the address of an image; a third shorter than in base 64, and nothing in it can end an attribute."""
+    return "data:image/svg+xml," + quote(re.sub(r"\s*\n\s*", " ", image), safe=" /:;=,()!*+-._~@?[]{}|^$")
 
 
 @cache
-def _bokeh() -> Markup:
-    """Bokeh's own script, from the installed package: the core alone, without widgets, tables or WebGL."""
+def _bokeh() -> str:
+    """Bokeh's own script, from the installed package, packed: the core alone, without widgets, tables or WebGL."""
     from bokeh.resources import Resources
-    from markupsafe import Markup
 
     [script] = Resources(mode="inline", components=["bokeh"]).js_raw[:1]
-    return Markup(script)
+    return base64.b64encode(gzip.compress(script.encode(), mtime=0)).decode()
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from echobound.arrays import Array
+from echobound.report import figures
 from echobound.report.contents import Response
 from echobound.report.panels import (
     EpisodePanel,
@@ -32,17 +33,22 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure  # noqa: N812  # a class, in lower case there
 
 MOST_SAMPLES = 6000  # rows of an output that are drawn: two for each signal and pixel of a wide screen
+ROWS = 20_000  # of all outputs, in all such figures of a page: it must stay a file that can be sent by mail
 MOST_NETWORKS = 20_000  # dots of a panel that are drawn
+LOW = 150  # pixels below which an axis has few ticks
 FONT = "system-ui, sans-serif"
 MODEL_COLOURS = ("accent", "second", "third")
 
 
-def outputs_plot(response: Response) -> LayoutDOM:
-    """Measured and simulated outputs, and their errors, all moving together."""
+def outputs_plot(response: Response, beside: int = 1) -> LayoutDOM:
+    """Measured and simulated outputs, and their errors, all moving together; `beside` such figures share the page."""
     from bokeh.models import ColumnDataSource
 
     outputs = len(response.names)
-    most = max(1200, min(MOST_SAMPLES, 4 * MOST_SAMPLES // outputs))
+    # An input has a third of the numbers that an output has.
+    most = int(max(800, min(MOST_SAMPLES, ROWS / beside / (outputs + len(response.inputs) / 3))))
+    height, low_height = (260, 140) if outputs < figures.MANY else (190, 100)
+    time = compact(response.time)
     x_range, plots = _range(response.time[0], response.time[-1], "x"), []
     for i, (name, unit) in enumerate(zip(response.names, response.units, strict=True)):
         panel = OutputPanel.of(response.measured, response.simulated, i, response.band)
@@ -50,19 +56,21 @@ def outputs_plot(response: Response) -> LayoutDOM:
         for j, y in enumerate(panel.shown.values()):
             signals |= {f"y{j}": y, f"e{j}": panel.measured - y}
         rows = thinned(np.stack(list(signals.values()), axis=1), most)
-        data: dict[str, Any] = {"t": response.time[rows]}
+        data: dict[str, Any] = {"t": time[rows]}
         data |= {key: signal[rows].astype(np.float32) for key, signal in signals.items()}
         if panel.half is not None:
             data |= {"low": data["y0"] - np.float32(panel.half), "high": data["y0"] + np.float32(panel.half)}
         source, margin, (bottom, top) = ColumnDataSource(data), panel.margin, panel.limits
         y_range = _range(bottom - 0.1 * margin, top + 0.1 * margin)
-        upper = _plot(260, x_range, y_range, y=labelled(name, unit), only_x=True)
+        upper = _plot(height, x_range, y_range, y=labelled(name, unit), only_x=True)
         if panel.half is not None:
             _painted(upper.varea("t", "low", "high", source=source, fill_alpha=0.22), fill_color="accent")
         first = _line(upper, "t", "y", source, "measured")
         error = panel.largest_error
         x = "time (s)" if i == outputs - 1 and not response.inputs else ""
-        lower = _plot(140, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True)
+        lower = _plot(
+            low_height, x_range, _range(-1.1 * error, 1.1 * error), y=labelled("error", unit), x=x, only_x=True
+        )
         tips = [("time (s)", "@t{0,0.[000]}"), ("measured", "@y{%.5g}")]
         for j, whose in enumerate(panel.shown):
             colour = MODEL_COLOURS[j % len(MODEL_COLOURS)]
@@ -75,7 +83,7 @@ def outputs_plot(response: Response) -> LayoutDOM:
         plots += [upper, lower]
     for number, (label, u) in enumerate(response.inputs.items(), start=1):
         rows = thinned(u[:, None], most)
-        source = ColumnDataSource({"t": response.time[rows], "u": u[rows].astype(np.float32)})
+        source = ColumnDataSource({"t": time[rows], "u": u[rows].astype(np.float32)})
         low, high = float(np.nanmin(u)), float(np.nanmax(u))
         room, x = 0.08 * (high - low) or 1.0, "time (s)" if number == len(response.inputs) else ""
         below = _plot(90, x_range, _range(low - room, high + room), y=label, x=x, only_x=True)
@@ -213,6 +221,19 @@ def families_plot(families: Sequence[FamilyRange], label: str) -> LayoutDOM:
     return _stack([plot])
 
 
+def compact(time: Array) -> Array:
+    """Times in single precision, where that moves none by more than a hundredth of a step.
+
+    Examples
+    --------
+    >>> compact(0.1 * np.arange(3.0)).dtype, compact(1e9 + np.arange(3.0)).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    rounded, steps = time.astype(np.float32), np.diff(time)
+    least = steps[steps > 0].min(initial=np.inf)
+    return rounded if np.abs(rounded - time).max() <= 0.01 * least else time
+
+
 def _range(start: float, end: float, *tags: str) -> Any:
     from bokeh.models import Range1d
 
@@ -272,6 +293,8 @@ def _plot(height: int, x_range: Any, y_range: Any, *, y: str, x: str = "", only_
         axis.axis_label_text_font_size, axis.major_label_text_font_size = "13px", "12px"
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = axis.major_tick_line_color = None
+        if axis is plot.yaxis[0] and height < LOW:
+            axis.ticker.desired_num_ticks = 3
         _paint(axis, axis_label_text_color="soft", major_label_text_color="soft", axis_line_color="line")
     for grid in (plot.xgrid[0], plot.ygrid[0]):
         _paint(grid, grid_line_color="grid")

@@ -19,7 +19,7 @@ from echobound.kernels import Status
 from echobound.network import Committee, PlantModel, bound_words, law_drawn_from
 from echobound.report import figures, plots
 from echobound.report.contents import Response, RunContents
-from echobound.report.panels import EpisodePanel, ScorePanel
+from echobound.report.panels import EpisodePanel, ScorePanel, labelled
 from echobound.report.section import Drawing, Section
 from echobound.report.worth import diagnostics
 from echobound.runs.scoring import NOT_COVERED
@@ -52,13 +52,25 @@ def outputs(run: RunContents) -> Section | None:
     if not run.responses:
         return None
     blocks = {"validation": run.plan.blocks}
-    drawings = tuple(responses_drawing(one, run.how, blocks=blocks.get(one.role)) for one in run.responses)
-    content = {"responses": run.responses, "linear": run.folder.linear, "units": run.responses[0].units}
+    drawings = tuple(_responses(run, one, blocks=blocks.get(one.role)) for one in run.responses)
+    content = {"tables": [_scores(run, one) for one in run.responses]}
     return Section("outputs", "The model against the data", content, drawings)
 
 
-def responses_drawing(response: Response, how: str, name: str | None = None, blocks: int | None = None) -> Drawing:
+def _scores(run: RunContents, response: Response) -> dict[str, Any]:
+    """A table: for each output its FIT and RMSE by each model, the linear one last."""
+    linear = {} if run.folder.linear is None else {"linear model": run.folder.linear.scores.get(response.role)}
+    models = {**response.scores, **{whose: scores for whose, scores in linear.items() if scores is not None}}
+    rows = [
+        (labelled(name, unit), [scores["per_output"][name] for scores in models.values()])
+        for name, unit in zip(response.names, response.units, strict=True)
+    ]
+    return {"role": response.role, "models": list(models), "rows": rows}
+
+
+def _responses(run: RunContents, response: Response, name: str | None = None, blocks: int | None = None) -> Drawing:
     """Measured outputs and those of one or several models; the name is that of the role if not given."""
+    every, response = response, response.drawn
     several = len(response.scores) > 1
     fits = {whose: {n: p["fit"] for n, p in each["per_output"].items()} for whose, each in response.scores.items()}
     said = [
@@ -66,8 +78,18 @@ def responses_drawing(response: Response, how: str, name: str | None = None, blo
         for whose, each in fits.items()
         for output, fit in each.items()
     ]
-    what = f"measured output and {how} of the {' and the '.join(response.simulated)}"
+    if len(response.names) >= figures.MANY:  # each of them is in the table
+        said = [
+            f"FIT{f' by {whose}' * several} from {each[worst]:.2f} % ({worst}) to {each[best]:.2f} % ({best})"
+            for whose, each in fits.items()
+            for worst, best in [(min(each, key=lambda n: each[n]), max(each, key=lambda n: each[n]))]
+        ]
+    what = f"measured output and {run.how} of the {' and the '.join(response.simulated)}"
     samples = int((~np.isnan(response.measured[:, 0])).sum())
+    if len(response.names) < len(every.names):
+        what += f", for the {len(response.names)} of {len(every.names)} outputs with the lowest FIT"
+    if len(response.inputs) < len(every.inputs):
+        what += f", with the first {len(response.inputs)} of {len(every.inputs)} inputs"
     return Drawing(
         name=response.role if name is None else name,
         caption=f"{response.role.capitalize()} data: {what}"
@@ -75,7 +97,7 @@ def responses_drawing(response: Response, how: str, name: str | None = None, blo
         else f"The {blocks} blocks one after the other: {what}, trained on the others",
         summary=f"{samples} samples after the washout. {', '.join(said)}.",
         keys=(("measured", "measured"), *zip(plots.MODEL_COLOURS, response.simulated, strict=False)),
-        plot=partial(plots.outputs_plot, response),
+        plot=partial(plots.outputs_plot, response, run.compared),
         figure=partial(
             figures.outputs_figure, response.time, response.measured, response.simulated, response.names,
             response.units, fits={whose: list(each.values()) for whose, each in fits.items()}, band=response.band,
@@ -119,7 +141,7 @@ def generalisation(run: RunContents) -> Section | None:
         plot=partial(plots.episodes_plot, panel),
         figure=partial(figures.episodes_figure, panel),
     )
-    episodes = [_episode(response, which, what, run.how) for which, response in run.episodes(second).items()]
+    episodes = [_episode(run, response, which, what) for which, response in run.episodes(second).items()]
     content = {"words": told(second), "not_stated": second.not_stated}
     # One record of the run itself is drawn with the model against the data; a dot and the same picture say no more.
     alone = second.episodes == 1 and any(response.role == "test" for response in run.responses)
@@ -134,8 +156,8 @@ def _errors(errors: Any) -> str:
     return said + (f"; diverged in {diverged}." if diverged else ".")
 
 
-def _episode(response: Response, which: str, what: str, how: str) -> Drawing:
-    drawing = responses_drawing(response, how, name=f"episode-{which}")
+def _episode(run: RunContents, response: Response, which: str, what: str) -> Drawing:
+    drawing = _responses(run, response, name=f"episode-{which}")
     caption = f"{'A typical' if which == 'typical' else 'The worst'} {what} of the {next(iter(response.simulated))}"
     if not any(half is not None for half in response.band):
         return replace(drawing, caption=caption)

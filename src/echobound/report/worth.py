@@ -101,12 +101,12 @@ def _steps(run: RunContents) -> Drawing | None:
     data = run.folder.experiments.training[0]
     time = data.sampling_time * np.arange(one.outputs.shape[1], dtype=np.float64)
     unit = dict(zip(data.input_names, data.input_units, strict=True))[one.input]
-    each = f"{data.output_units[j] or '1'}/{unit or '1'}"
+    gain = f"{data.output_units[j] or '1'}/{unit or '1'}" if data.output_units[j] or unit else ""
     lines = {
         f"from {one.input} = {level:.4g}{f' {unit}' if unit else ''}": (time, one.outputs[i, :, j])
         for i, level in enumerate(one.levels)
     }
-    panel = CurvePanel(y=f"{one.names[j]} for a step of 1 ({each})", x=labelled("time", "s"), curves=lines)
+    panel = CurvePanel(y=labelled(f"{one.names[j]} for a step of 1", gain), x=labelled("time", "s"), curves=lines)
     ends = ", ".join(f"{gain:.4g}" for gain in one.gains[:, j])
     return _drawing(
         "steps",

@@ -1,44 +1,34 @@
 """Assessment: what the model of a run is worth, beside a linear one, with reasons: numbers, findings and the verdict.
 
-``assessment.json`` holds the numbers; the verdict and the first line are derived from them whenever it is read, and a
-file in which they do not follow is refused. It is about the models and the test data that it names: where the folder
-has others by now (test data were opened since), all of it is made again.
+How it is kept, `runs/assessed.py` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from echobound.arrays import Signal
-from echobound.data.experiments import records_digest
 from echobound.data.record import Record
-from echobound.diagnostics.arx import LinearModel, Regression, Structure
+from echobound.diagnostics.arx import Regression, Structure
 from echobound.diagnostics.coverage import coverage_of, excursions
 from echobound.diagnostics.drift import drift_of
 from echobound.diagnostics.finding import Finding, Piece
 from echobound.diagnostics.first_line import first_line
 from echobound.diagnostics.linear import Linear, linear_model, responses
-from echobound.diagnostics.paired import Difference, difference
+from echobound.diagnostics.paired import difference
 from echobound.diagnostics.residuals import residuals_of
 from echobound.diagnostics.verdict import OFTEN, Evidence, Verdict, verdict_of
-from echobound.errors import DamagedFile
-from echobound.files import jsonable
 from echobound.kernels.blas import one_blas_thread
 from echobound.runs.holding import held_of
 from echobound.runs.scoring import measured_outputs, outputs_of
 from echobound.scores import Summary, fit, mean_summary, summary
-from echobound.typed import from_json, require_equal, require_version, to_json
 
 if TYPE_CHECKING:
     from echobound.runs.folder import RunFolder
-
-FILE = "assessment.json"
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +72,14 @@ def assess(folder: RunFolder) -> Assessment:
     ('poor', 'ARX', 9)
     """
     if not folder.models:
-        return _assessment(folder, Evidence(model=False), {}, None)
+        return assessment_of(folder, Evidence(model=False), {}, None)
     test = opened_records(folder)
     pieces, measured, delivered = held_out(folder)
     with one_blas_thread():  # small matrices, many of them; and the same sums everywhere
         linear = _linear(folder, measured, delivered, test)
         scores = _scores(folder, measured, delivered, test)
         evidence = _evidence(folder, pieces, measured, delivered, linear, scores, test)
-    return _assessment(folder, evidence, scores, linear)
+    return assessment_of(folder, evidence, scores, linear)
 
 
 def opened_records(folder: RunFolder) -> tuple[Record, ...]:
@@ -207,7 +197,10 @@ def known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _assessment(folder: RunFolder, evidence: Evidence, scores: dict[str, Summary], linear: Linear | None) -> Assessment:
+def assessment_of(
+    folder: RunFolder, evidence: Evidence, scores: dict[str, Summary], linear: Linear | None
+) -> Assessment:
+    """What follows from the numbers: the first line and the verdict."""
     certificate, delivery = folder.certificate, folder.delivery
     line = first_line(
         evidence,
@@ -219,79 +212,3 @@ def _assessment(folder: RunFolder, evidence: Evidence, scores: dict[str, Summary
         members=certificate.members,
     )
     return Assessment(line, verdict_of(evidence), evidence, scores, linear)
-
-
-# ---------------------------------------------------------------- its file
-
-
-def identity(folder: RunFolder) -> dict[str, str]:
-    """What an assessment is about: digests of plan and models, and of the test data that were opened."""
-    digests = folder.certificate.digests
-    about = {name: digests.get(name, "") for name in ("plan", "model", "committee")}
-    test = opened_records(folder) if folder.models else ()
-    return {**about, "test": records_digest(test) if test else ""}
-
-
-def linear_content(linear: Linear | None) -> dict[str, Any] | None:
-    """What JSON says of the linear model: its FIT on validation data, its scores, and by how much it is worse."""
-    if linear is None:
-        return None
-    model = linear.model
-    return {
-        "fit": known(linear.fit),
-        "kind": linear.kind,
-        "words": linear.words,
-        "scores": linear.scores,
-        "difference": to_json(linear.difference),
-        "test_difference": to_json(linear.test_difference),
-        "structure": to_json(model.structure),
-        "coefficients": {name: getattr(model, name).tolist() for name in ("a", "b", "c", "centre", "spread")},
-    }
-
-
-def content_of(folder: RunFolder, found: Assessment) -> dict[str, Any]:
-    """An assessment as JSON."""
-    content = {
-        "schema_version": SCHEMA_VERSION,
-        "about": identity(folder),
-        "summary": found.summary,
-        "verdict": found.verdict.to_dict(),
-        "scores": found.scores,
-        "linear": linear_content(found.linear),
-        "evidence": to_json(found.evidence),
-    }
-    return dict(jsonable(content))
-
-
-def read_assessment(folder: RunFolder, path: Path) -> Assessment | None:
-    """The assessment of a folder from its file; None if it is about other models or test data.
-
-    Verdict and first line are derived again from the numbers.
-    """
-    content = folder.json(FILE)
-    require_version(content, SCHEMA_VERSION, path)
-    if content.get("about") != identity(folder):
-        return None
-    try:
-        evidence = from_json(Evidence, content["evidence"], path, "evidence")
-        linear = _read_linear(content["linear"])
-        scores = {str(role): one for role, one in content["scores"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(path, "content", f"not an assessment, {error}"[:200]) from None
-    derived = _assessment(folder, evidence, scores, linear)
-    require_equal(content_of(folder, derived), content, path)
-    return derived
-
-
-def _read_linear(content: dict[str, Any] | None) -> Linear | None:
-    if content is None:
-        return None
-    arrays = {name: np.array(value, dtype=np.float64) for name, value in content["coefficients"].items()}
-    structure = Structure(**content["structure"])
-    outputs, inputs = len(arrays["c"]), len(arrays["centre"]) - len(arrays["c"])
-    arrays["a"] = arrays["a"].reshape(structure.own, outputs, outputs)
-    arrays["b"] = arrays["b"].reshape(structure.inputs, outputs, inputs)
-    gaps = [
-        None if content[name] is None else Difference(**content[name]) for name in ("difference", "test_difference")
-    ]
-    return Linear(content["kind"], LinearModel(structure, **arrays), content["scores"], (), *gaps)

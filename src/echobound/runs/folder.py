@@ -20,7 +20,8 @@ from echobound.files import jsonable, write_json
 from echobound.network import Committee, of_run
 from echobound.plan import SettledPlan
 from echobound.plan.laws import measures_of
-from echobound.runs.assessment import FILE, Assessment, assess, content_of, read_assessment
+from echobound.runs.assessed import FILE, content_of, read_assessment
+from echobound.runs.assessment import Assessment, assess
 from echobound.runs.delivery import Delivery
 from echobound.runs.derivation import by_family, networks_due
 from echobound.runs.diagnosing import Diagnostics

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.export import TARGETS, get_target
-from echobound.studio.drafts import as_file, call, names_in, text_in
-from echobound.studio.workspace import EXPORTS, Workspace
+from echobound.studio.drafts import call, names_in, read_like, text_in
+from echobound.studio.form import typed_options
+from echobound.studio.jobs import Jobs
+from echobound.studio.workspace import EXPORTS, as_file
 
 AFTERWARDS = (
     "A further run with other settings, chosen after this look, is not covered by this certificate: it has one of its"
@@ -35,7 +38,7 @@ class Action:
 
     title: str
     meaning: tuple[str, ...]
-    order: Callable[[str, Mapping[str, Any], Workspace], tuple[list[str], str]]
+    order: Callable[[str, Mapping[str, Any], Jobs], tuple[list[str], str]]
     choices: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,13 +57,13 @@ def _whole(given: Mapping[str, Any], name: str, default: int, least: int = 0) ->
     return number
 
 
-def _verify(run: str, given: Mapping[str, Any], _: Workspace) -> tuple[list[str], str]:
+def _verify(run: str, given: Mapping[str, Any], _: Jobs) -> tuple[list[str], str]:
     fresh = _whole(given, "fresh", 500, 1)
     python = f"from echobound import verify\n\noutcome = verify({run!r}, fresh={fresh})\nprint(outcome['statement'])"
     return ["verify", run, "--fresh", str(fresh)], python
 
 
-def _audit(run: str, given: Mapping[str, Any], space: Workspace) -> tuple[list[str], str]:
+def _audit(run: str, given: Mapping[str, Any], _: Jobs) -> tuple[list[str], str]:
     arguments, keywords = ["audit", run], dict[str, Any]()
     if given.get("everything") is True:
         arguments.append("--all")
@@ -72,19 +75,20 @@ def _audit(run: str, given: Mapping[str, Any], space: Workspace) -> tuple[list[s
     return arguments, f"from echobound import audit\n\noutcome = {called}\nprint(outcome.statement)"
 
 
-def _generalise(run: str, given: Mapping[str, Any], space: Workspace) -> tuple[list[str], str]:
+def _generalise(run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[str], str]:
     files, criterion = names_in(given, "files"), text_in(given, "criterion")
     for name in files:
-        space.file(name)
-    arguments = ["generalise", run, *(as_file(name) for name in files)]
+        jobs.space.file(name)
+    columns = jobs.columns_of(jobs.space.name_of(run)) if files else {}
+    arguments = ["generalise", run, *(as_file(name) for name in files), *typed_options(ReadingOptions, columns)]
     arguments += ["--criterion", criterion] if criterion else []
     asked = f", criterion={criterion!r}" if criterion else ""
-    lines = ["from echobound import generalise, read_records, RunFolder", ""]
     if files:
-        lines += [
-            f"record = RunFolder({run!r}).experiments.training[0]",
-            f"test = read_records({list(files)!r}, record.input_names, record.output_names,",
-            "                    sampling_time=record.sampling_time)",
+        lines = [
+            "from echobound import RunFolder, generalise, read_records",
+            "",
+            *read_like(run, columns),
+            f"test = read_records({list(files)!r}, **columns)",
             f"second = generalise({run!r}, test{asked})",
         ]
     else:
@@ -92,9 +96,9 @@ def _generalise(run: str, given: Mapping[str, Any], space: Workspace) -> tuple[l
     return arguments, "\n".join([*lines, "print(second.statements)"])
 
 
-def _export(run: str, given: Mapping[str, Any], _: Workspace) -> tuple[list[str], str]:
+def _export(run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[str], str]:
     target = get_target(str(given.get("to") or "fmu"))
-    name = run.rpartition("/")[2]
+    name = jobs.space.name_of(run).rpartition("/")[2]
     output = f"{run}/{EXPORTS}/{name}-{target.name}" if target.folder else f"{run}/{EXPORTS}/{name}{target.suffix}"
     arguments = ["export", run, "--to", target.name, "--output", output]
     check = given.get("check") is True
@@ -151,12 +155,12 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-def order_of(kind: str, run: str, given: Mapping[str, Any], space: Workspace) -> tuple[list[str], str]:
+def order_of(kind: str, run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[str], str]:
     """Arguments and Python of an action on a run, after looking the run up."""
     if kind not in ACTIONS:
         raise InputError(f"unknown action {kind!r:.40}: known are {', '.join(ACTIONS)}")
-    path = space.run(run)
+    path = jobs.space.run(run)
     if not (path / "certificate.json").exists():
         raise InputError(f"{run} is not finished: wait for its certificate")
-    arguments, python = ACTIONS[kind].order(as_file(run), given, space)
+    arguments, python = ACTIONS[kind].order(jobs.space.typed(run), given, jobs)
     return [*arguments, "--json"], python

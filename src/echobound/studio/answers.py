@@ -8,7 +8,6 @@ from typing import Any
 from echobound.errors import InputError
 from echobound.files import read_json
 from echobound.studio.actions import ACTIONS, AFTERWARDS, order_of
-from echobound.studio.comparing import commands_of
 from echobound.studio.events import EventsHandler
 from echobound.studio.handlers import Guarded
 from echobound.studio.intake import Curves, File, Files
@@ -41,6 +40,7 @@ class Run(Guarded):
             "plan": plan,
             "page": path is not None and (path / "report.html").is_file(),
             "exports": [] if path is None else list(exported(path)),
+            **_commands(studio.space.typed(name), jobs, finished=bool(facts.get("certified"))),
             "looks": studio.overview.same_data(name),
             "afterwards": AFTERWARDS,
             "actions": {
@@ -48,6 +48,17 @@ class Run(Guarded):
                 for kind, one in ACTIONS.items()
             },
         }
+
+
+def _commands(place: str, jobs: list[dict[str, Any]], *, finished: bool) -> dict[str, str]:
+    """What made a run, or looks at one that was started elsewhere."""
+    made = next((job for job in jobs if job["kind"] == "identify"), None)
+    if made is not None:
+        return {"command": made["command"], "python": made["python"]}
+    python = f"from echobound import RunFolder\n\nfolder = RunFolder({place!r})\n"
+    if finished:
+        return {"command": typed(["show", place]), "python": f"{python}print(folder.certificate.statement)"}
+    return {"command": typed(["watch", place]), "python": f"{python}print(folder.plan)"}
 
 
 class Result(Guarded):
@@ -67,7 +78,7 @@ class Act(Guarded):
         kind, run, given = str(content.get("kind")), str(content.get("run")), content.get("given") or {}
         if not isinstance(given, dict):
             raise InputError("given must be an object")
-        arguments, python = await self.in_thread(order_of, kind, run, given, self.studio.space)
+        arguments, python = await self.in_thread(order_of, kind, run, given, self.studio.jobs)
         order = None
         if content.get("go") is True:
             order = self.studio.jobs.add(kind, run, arguments, python)
@@ -111,7 +122,7 @@ class Compare(Guarded):
             raise InputError("models are pairs of a run and network or committee") from None
         key = str(content.get("record"))
         found = await self.in_thread(self.studio.comparison.picture, models, key, start, stop, width)
-        self.answer({**found, "python": commands_of(models, key)})
+        self.answer(found)
 
 
 ANSWERS: list[Any] = [

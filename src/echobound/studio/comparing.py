@@ -12,11 +12,14 @@ import numpy as np
 from echobound.arrays import Signal
 from echobound.compare import compare
 from echobound.data import Record, read_records
+from echobound.data.options import ReadingOptions
 from echobound.errors import EchoboundError, InputError
 from echobound.runs import RunFolder
-from echobound.studio.drafts import ROLES
+from echobound.studio.drafts import ROLES, read_like, timed
+from echobound.studio.form import typed_options
+from echobound.studio.jobs import Jobs, typed
 from echobound.studio.tables import thinned
-from echobound.studio.workspace import Workspace
+from echobound.studio.workspace import Workspace, as_file
 
 MOST_MODELS = 8
 KEPT = 6
@@ -36,8 +39,8 @@ class Compared:
 class Comparison:
     """Models by ``RUN network`` and ``RUN committee``, records by ``run:RUN:role:number`` and ``file:NAME``."""
 
-    def __init__(self, space: Workspace) -> None:
-        self.space = space
+    def __init__(self, space: Workspace, jobs: Jobs) -> None:
+        self.space, self.jobs = space, jobs
         self._kept: OrderedDict[Any, Compared] = OrderedDict()
 
     def choices(self, runs: Sequence[str]) -> dict[str, Any]:
@@ -68,9 +71,12 @@ class Comparison:
 
     def _record(self, key: str, folders: Mapping[str, RunFolder]) -> Record:
         if key.startswith("file:"):
-            like = next(iter(folders.values())).experiments.training[0]
+            run, folder = next(iter(folders.items()))
             path = self.space.file(key.removeprefix("file:"))
-            found = read_records(path, like.input_names, like.output_names, sampling_time=like.sampling_time)
+            columns = timed(self.jobs.columns_of(run), folder.experiments.training[0])
+            found = read_records(path, **columns)
+            if len(found) > 1:
+                raise InputError(f"{path.name} makes {len(found)} records: compare them on the command line")
             return found[0]
         kind, _, rest = key.partition(":")
         run, _, number = rest.rpartition(":")
@@ -135,7 +141,38 @@ class Comparison:
             "record": record.name,
             "span": span,
             "notes": found.notes,
+            "command": self._command(models, key),
+            "python": self._python(models, key),
         }
+
+    def _command(self, models: Sequence[tuple[str, str]], key: str) -> str | None:
+        """The same comparison on the command line, which reads files; for a record of a run there is none."""
+        if not key.startswith("file:"):
+            return None
+        named = list[str]()
+        for run, which in models:
+            folder = RunFolder(self.space.run(run))
+            delivered = folder.model is _model(folder, which)
+            place = self.space.typed(run)
+            named.append(place if delivered else f"{place}/{which}.npz")
+        columns = typed_options(ReadingOptions, self.jobs.columns_of(models[0][0]))
+        return typed(["compare", *named, as_file(key.removeprefix("file:")), *columns])
+
+    def _python(self, models: Sequence[tuple[str, str]], key: str) -> str:
+        """The same comparison in Python."""
+        lines = ["from echobound import RunFolder, compare", ""]
+        names = ", ".join(
+            f"{f'{run} {which}'!r}: RunFolder({self.space.typed(run)!r}).{which}" for run, which in models
+        )
+        if key.startswith("file:"):
+            lines = ["from echobound import RunFolder, compare, read_records", ""]
+            run = models[0][0]
+            lines += read_like(self.space.typed(run), self.jobs.columns_of(run))
+            lines.append(f"[record] = read_records({key.removeprefix('file:')!r}, **columns)")
+        else:
+            run, role, number = key.removeprefix("run:").rsplit(":", 2)
+            lines.append(f"record = RunFolder({self.space.typed(run)!r}).experiments.{role}[{number}]")
+        return "\n".join([*lines, f"print(compare(record, {{{names}}}))"])
 
 
 def _used(record: Record, folders: Mapping[str, RunFolder]) -> tuple[str, ...]:
@@ -153,20 +190,3 @@ def _model(folder: RunFolder, which: str) -> Any:
     if found is None:
         raise InputError(f"{folder.path.name} has no {which}")
     return found
-
-
-def commands_of(models: Sequence[tuple[str, str]], key: str) -> str:
-    """The same comparison in Python."""
-    lines = ["from echobound import RunFolder, compare", ""]
-    names = ", ".join(f"{f'{run} {which}'!r}: RunFolder({run!r}).{which}" for run, which in models)
-    if key.startswith("file:"):
-        lines = ["from echobound import RunFolder, compare, read_records", ""]
-        lines += [
-            f"like = RunFolder({models[0][0]!r}).experiments.training[0]",
-            f"[record] = read_records({key.removeprefix('file:')!r}, like.input_names, like.output_names,",
-            "                        sampling_time=like.sampling_time)",
-        ]
-    else:
-        run, role, number = key.removeprefix("run:").rsplit(":", 2)
-        lines.append(f"record = RunFolder({run!r}).experiments.{role}[{number}]")
-    return "\n".join([*lines, f"print(compare(record, {{{names}}}))"])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from echobound.campaign import Computing
 from echobound.data import Record, read_records
+from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.plan import Plan, SettledPlan, settle_validation
 from echobound.plan.validation import Validation
-from echobound.studio.form import option, read_settings, typed_value
-from echobound.studio.workspace import Workspace
+from echobound.studio.form import read_settings, typed_options
+from echobound.studio.workspace import Workspace, as_file, shown
 
 ROLES = ("training", "validation", "test")
 Records = Mapping[str, tuple[Record, ...]]  # by role
@@ -28,8 +29,10 @@ class Draft:
     ----------
     files
         Names of data files by role.
-    inputs, outputs, time, sampling_time, missing, resample, decimate, sheet
-        As in `read_records`.
+    inputs, outputs
+        Columns.
+    reading
+        How files are read, as in `read_records`; what differs from the defaults.
     plan, computing
         Settings that differ from their defaults.
     run
@@ -50,19 +53,13 @@ class Draft:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Draft:
         """Read what a browser sent; anything that does not fit is refused."""
-        reading = {
-            "time": text_in(content, "time"),
-            "sampling_time": _number(content, "sampling_time"),
-            "missing": text_in(content, "missing"),
-            "resample": _number(content, "resample"),
-            "decimate": None if (found := _number(content, "decimate")) is None else int(found),
-            "sheet": text_in(content, "sheet"),
-        }
+        time = text_in(content, "time")
+        reading = read_settings(ReadingOptions, _mapping(content, "reading"))
         return cls(
             files={role: names_in(_mapping(content, "files"), role) for role in ROLES},
             inputs=names_in(content, "inputs"),
             outputs=names_in(content, "outputs"),
-            reading={name: value for name, value in reading.items() if value is not None},
+            reading=({} if time is None else {"time": time}) | reading,
             plan=read_settings(Plan, _mapping(content, "plan")),
             computing=read_settings(Computing, _mapping(content, "computing")),
             run=text_in(content, "run") or "",
@@ -76,6 +73,10 @@ class Draft:
         for side, names in (("input", self.inputs), ("output", self.outputs)):
             if not names:
                 raise InputError(f"choose at least one {side} column")
+
+        for name in (*self.files["validation"], *self.files["test"]):
+            if "," in name:  # on the command line it would be two files
+                raise InputError(f"{shown(name)} has a comma in its name: rename it for validation or test")
 
     def asked(self) -> Plan:
         """The plan as it is asked for."""
@@ -121,21 +122,20 @@ class Draft:
                 found += [f"--{role}", ",".join(as_file(name) for name in self.files[role])]
         if self.cut:
             found += ["--rows", ",".join(f"{role}={self._rows(role)}" for role in self.cut)]
-        found += ["--inputs", ",".join(self.inputs), "--outputs", ",".join(self.outputs)]
-        for name, value in self.reading.items():
-            found += ["--" + name.replace("_", "-"), f"{value:g}" if isinstance(value, float) else str(value)]
+        found += typed_options(ReadingOptions, self.columns)
         for kind, values in ((Plan, self.plan), (Computing, self.computing)):
-            for one in fields(kind):
-                if one.name in values:
-                    value = values[one.name]
-                    found += [option(one)] if value is True else [option(one), typed_value(value)]
+            found += typed_options(kind, values)
         return [*found, "--run", self.run]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns and how they are read, as keywords of `read_records`."""
+        return {"inputs": list(self.inputs), "outputs": list(self.outputs), **self.reading}
 
     def python(self) -> str:
         """The same in Python."""
         lines = ["from echobound import identify, read_records", ""]
-        common = {"inputs": list(self.inputs), "outputs": list(self.outputs), **self.reading}
-        lines.append(f"columns = {call('dict', common)}")
+        lines.append(f"columns = {call('dict', self.columns)}")
         roles = list(self.cut) if self.cut else [role for role in ROLES if self.files[role]]
         for role in roles:
             names = self.files["training" if self.cut else role]
@@ -155,9 +155,21 @@ def call(name: str, arguments: Mapping[str, Any]) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def as_file(name: str) -> str:
-    """A file as an argument: one that looks like an option gets its folder in front."""
-    return f"./{name}" if name.startswith("-") else name
+def timed(columns: Mapping[str, Any], record: Record) -> dict[str, Any]:
+    """Keywords to read a further file as those of a run: what is not given is that of its records."""
+    found = {"inputs": record.input_names, "outputs": record.output_names, **columns}
+    clocks = ("sampling_time", "time", "resample", "decimate")
+    return found if any(name in found for name in clocks) else {**found, "sampling_time": record.sampling_time}
+
+
+def read_like(run: str, columns: Mapping[str, Any]) -> list[str]:
+    """The same in Python: lines after which `columns` are the keywords."""
+    like = {"inputs": "record.input_names", "outputs": "record.output_names", "sampling_time": "record.sampling_time"}
+    if any(name in columns for name in ("sampling_time", "time", "resample", "decimate")):
+        del like["sampling_time"]
+    given = {name: repr(value) for name, value in columns.items()}
+    written = ", ".join(f"{name}={value}" for name, value in (like | given).items())
+    return [f"record = RunFolder({run!r}).experiments.training[0]", f"columns = dict({written})"]
 
 
 def _mapping(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -194,13 +206,3 @@ def _cut(content: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     if found and any(len(names) > 1 for names in _mapping(content, "files").values()):
         raise InputError("rows are cut of one file: leave out the other files, or the cut")
     return {role: (found[role][0], found[role][1]) for role in ROLES if role in found}
-
-
-def _number(content: Mapping[str, Any], name: str) -> float | None:
-    found = content.get(name)
-    if found is None or found == "":
-        return None
-    try:
-        return float(found)
-    except (TypeError, ValueError):
-        raise InputError(f"{name.replace('_', ' ')} must be a number, got {found!r:.40}") from None

@@ -11,7 +11,7 @@ from tornado.iostream import StreamClosedError
 
 from echobound.errors import EchoboundError
 from echobound.files import jsonable
-from echobound.studio.handlers import Guarded
+from echobound.studio.handlers import Guarded, log
 from echobound.studio.live import LiveRun
 from echobound.studio.overview import stated_facts
 from echobound.studio.security import Refused
@@ -36,7 +36,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def _look(self) -> bool:
-        path = self.space.path / self.name  # `name` was looked up, or is that of an order
+        path = self.space.place(self.name)
         if not (path / "plan.json").exists():
             return False
         if self.live is None:
@@ -46,10 +46,16 @@ class Feed:
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
         while self.listeners:
-            with suppress(EchoboundError, OSError):  # a ledger that is just being made, or closed
+            try:
                 if await loop.run_in_executor(self.threads, self._look):
                     async with self.news:
                         self.news.notify_all()
+            except (EchoboundError, OSError):
+                pass  # a ledger that is just being made, or closed
+            except Exception:
+                log.exception("%s cannot be followed", self.name)
+                self.live = None  # begun anew: whoever looks on must not wait for dots that never come
+                await asyncio.sleep(QUIET)
             await asyncio.sleep(EVERY)
         self._task = None
 

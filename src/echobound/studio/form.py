@@ -1,4 +1,4 @@
-"""Form: the fields of `Plan` and `Computing` as a form has them; a new setting appears in it by itself."""
+"""Form: the fields of `Plan`, `Computing` and `ReadingOptions` as a form has them; a new one appears by itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from echobound.campaign import Computing
+from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.plan import Plan
 
@@ -19,6 +20,8 @@ GROUPS = {
 FIRST = ("epsilon", "beta", "networks", "quick")  # in sight; the others open on request
 OTHERS = "Other settings"
 COMPUTING = "Computing"
+TABLE = ("inputs", "outputs", "time", "rows")  # chosen in the table of columns and on the plot
+READING_FIRST = ("sampling_time", "missing", "resample")
 SUGGESTIONS = {
     "law": ("mixed", "quick", "broad", "paper", "small", "cascade"),
     "trainer": ("least squares", "free run"),
@@ -26,6 +29,9 @@ SUGGESTIONS = {
     "scores": ("robust,fit,rmse", "fit,rmse", "rmse,fit"),
     "kernel": ("cpu", "gpu", "auto"),
     "engine": ("threads", "processes"),
+    "missing": ("interpolate:3", "split", "interpolate:3,split"),
+    "dates": ("european", "american"),
+    "time_unit": ("ms", "s", "min", "h"),
 }
 KINDS: dict[Any, str] = {bool: "flag", int: "integer", float: "number"}
 
@@ -48,13 +54,26 @@ def form() -> list[dict[str, Any]]:
     groups[COMPUTING] = [one for one in fields(Computing) if one.metadata.get("help")]
     hints = get_type_hints(Plan) | get_type_hints(Computing)
     return [
-        {"title": title, "fields": [_field(one, hints[one.name]) for one in several]}
+        {"title": title, "fields": [_field(one, hints[one.name], FIRST) for one in several]}
         for title, several in groups.items()
         if several
     ]
 
 
-def _field(one: Field[Any], hint: Any) -> dict[str, Any]:
+@cache
+def reading_form() -> list[dict[str, Any]]:
+    """How files are read: every option of the command line that is not chosen in the table of columns.
+
+    Examples
+    --------
+    >>> [one["name"] for one in reading_form() if one["first"]]
+    ['sampling_time', 'resample', 'missing']
+    """
+    hints = get_type_hints(ReadingOptions)
+    return [_field(one, hints[one.name], READING_FIRST) for one in fields(ReadingOptions) if one.name not in TABLE]
+
+
+def _field(one: Field[Any], hint: Any, first: tuple[str, ...]) -> dict[str, Any]:
     choices = get_args(hint) if get_origin(hint) is Literal else ()
     plain = get_args(hint) or (hint,)
     kind = "text" if one.metadata.get("text") else next((k for t, k in KINDS.items() if t in plain), "text")
@@ -68,13 +87,29 @@ def _field(one: Field[Any], hint: Any) -> dict[str, Any]:
         "choices": list(choices),
         "suggestions": list(SUGGESTIONS.get(one.name, ())),
         "default": default,
-        "first": one.name in FIRST,
+        "first": one.name in first,
     }
 
 
 def option(one: Field[Any]) -> str:
     """The option of the command line that a field is."""
     return "--" + (one.metadata.get("option") or one.name).replace("_", "-")
+
+
+def typed_options(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """Settings as they are typed on a command line; None and what is off are left out.
+
+    Examples
+    --------
+    >>> typed_options(ReadingOptions, {"time": "t", "inputs": ("u", "v"), "sheet": None})
+    ['--inputs', 'u,v', '--time', 't']
+    """
+    found = list[str]()
+    for one in fields(kind):
+        value = values.get(one.name)
+        if value is not None and value is not False:
+            found += [option(one)] if value is True else [option(one), typed_value(value)]
+    return found
 
 
 def read_settings(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,13 +124,14 @@ def read_settings(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
         ...
     echobound.errors.InputError: networks must be a whole number, got 'many'
     """
-    known = {one["name"]: one for group in form() for one in group["fields"]}
+    known = {one["name"]: one["kind"] for group in form() for one in group["fields"]}
+    known |= {one["name"]: one["kind"] for one in reading_form()}
     found: dict[str, Any] = {}
     for one in fields(kind):
         value = given.get(one.name)
         if one.name not in known or value is None or (isinstance(value, str) and not value.strip()):
             continue
-        read = _read(one, known[one.name]["kind"], value)
+        read = _read(one, known[one.name], value)
         if read != one.default:
             found[one.name] = read
     unknown = set(given) - {one.name for one in fields(kind)}

@@ -8,6 +8,7 @@ last sentence on its standard error.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import secrets
@@ -16,19 +17,24 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from echobound.errors import DamagedFile, EchoboundError, InputError
+from echobound.errors import EchoboundError, InputError
 from echobound.files import read_json, write_json
 from echobound.runs.lock import holder
+from echobound.studio.security import sealed
 from echobound.studio.workspace import Workspace, shown
+from echobound.typed import from_json
 
 State = Literal["queued", "running", "done", "stopped", "failed", "interrupted"]
 TAIL = 4096  # bytes of a complaint that are read
 ANSWER = 32 << 20  # bytes of an answer that are read
 FORGOTTEN = 200  # ended jobs that are kept
+ELSEWHERE = (
+    "this order came with the folder and was not given by you: look at its command, and go on if you want it done"
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,17 @@ class Order:
     python: str = ""
     made: float = 0.0
     about: dict[str, Any] = field(default_factory=dict)
+    seal: str = ""  # by whom it was given
+
+    @property
+    def content(self) -> bytes:
+        """What the seal is about."""
+        return json.dumps({**asdict(self), "seal": ""}, sort_keys=True).encode()
+
+    @property
+    def ours(self) -> bool:
+        """Whether this user gave it: nothing is done by itself that came with a folder from elsewhere."""
+        return hmac.compare_digest(self.seal.encode(), sealed(self.content).encode())
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,12 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The job as JSON, without its answer."""
-        return {**asdict(self.order), "state": self.state, "sentence": self.sentence, "command": self.command}
+        return {
+            **asdict(replace(self.order, seal="")),
+            "state": self.state,
+            "sentence": self.sentence,
+            "command": self.command,
+        }
 
     @property
     def command(self) -> str:
@@ -103,18 +125,21 @@ class Jobs:
     def add(self, kind: str, run: str, arguments: list[str], python: str = "", **about: Any) -> Order:
         """Put an order at the end of the queue."""
         key = f"{time.time_ns():020d}-{secrets.token_hex(3)}"
-        order = Order(key, kind, run, tuple(arguments), python, time.time(), about)
-        write_json(self._path(key, "json"), asdict(order))
-        return order
+        return self._write(Order(key, kind, run, tuple(arguments), python, time.time(), about))
+
+    def _write(self, order: Order) -> Order:
+        signed = replace(order, seal=sealed(order.content))
+        write_json(self._path(order.key, "json"), asdict(signed))
+        return signed
 
     def orders(self) -> list[Order]:
         """All orders, the oldest first; a file that is no order is passed over."""
         found = []
         for path in sorted((self.space.desk / "jobs").glob("*.json")):
-            with suppress(DamagedFile, EchoboundError, TypeError):
-                order = Order(**read_json(path))
-                if order.key == path.stem:
-                    found.append(Order(**{**asdict(order), "arguments": tuple(map(str, order.arguments))}))
+            with suppress(EchoboundError, TypeError):
+                order = from_json(Order, read_json(path))
+                if order.key == path.stem and not any(part in ("", "..") for part in order.run.split("/")):
+                    found.append(order)
         return found
 
     def find(self, key: str) -> Job:
@@ -133,7 +158,7 @@ class Jobs:
         if self._running(order.key):
             return Job(order, "running")
         if not self._started(order.key):
-            return Job(order, "queued")
+            return Job(order, "queued") if order.ours else Job(order, "interrupted", ELSEWHERE)
         found = self._answer(order.key)
         if found is not None:
             return Job(order, "done", answer=found if answer else None)
@@ -229,7 +254,7 @@ class Jobs:
             return
         pid = self._path(key, "run").read_text().strip()
         if not pid:  # the server died between starting it and writing its number down
-            held = holder(self.space.path / job.order.run)
+            held = holder(self.space.place(job.order.run))
             pid = "" if held is None else str(held["pid"] or "")
         if not pid.isdecimal():
             raise InputError("it has just been started: try again in a second")
@@ -243,10 +268,16 @@ class Jobs:
             raise InputError(f"this job is {job.state}: there is nothing to resume")
         for kind in ("out", "log", "run"):
             self._path(key, kind).unlink(missing_ok=True)
+        self._write(job.order)
 
     def open_runs(self) -> set[str]:
         """Names of runs that are waited for, running or may be resumed."""
         return {job.order.run for job in self.all() if job.state not in ("done", "failed")}
+
+    def columns_of(self, run: str) -> dict[str, Any]:
+        """How the files of a run were read, as keywords of `read_records`; empty for one that was started elsewhere."""
+        ours = [order for order in self.orders() if order.run == run and order.kind == "identify" and order.ours]
+        return dict(ours[-1].about.get("columns") or {}) if ours else {}
 
     def of_run(self, run: str) -> list[Job]:
         """The jobs of a run, the oldest first."""

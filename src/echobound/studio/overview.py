@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from echobound.errors import EchoboundError
-from echobound.files import read_json
+from echobound.errors import DamagedFile, EchoboundError
+from echobound.files import read_json, require_plain
 from echobound.runs.lock import holder
 from echobound.studio.jobs import Job, Jobs
 from echobound.studio.workspace import Workspace
@@ -77,7 +77,7 @@ class Overview:
         """What the journal beside a run knows of searches on its data, also of those whose folders are gone."""
         from echobound.runs.journal import Journal
 
-        path = self.space.path / name
+        path = self.space.place(name).resolve()
         entries, prefix = Journal(path.parent).entries(), name.rpartition("/")[0]
         data = next((entry["data"] for entry in entries if entry["plan"] == plan), None)
         known, found = {one["name"]: one for one in self.runs()}, []
@@ -96,8 +96,8 @@ class Overview:
 
 
 def _files(jobs: list[Job]) -> list[str]:
-    """The data files that a run was ordered with; not known of one that was started elsewhere."""
-    return [str(name) for job in jobs for name in job.order.about.get("files", ())]
+    """The data files that a run was ordered with here; not known of one that was started elsewhere."""
+    return [str(name) for job in jobs if job.order.ours for name in job.order.about.get("files", ())]
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
@@ -113,8 +113,11 @@ def stated_facts(path: Path) -> dict[str, Any]:
     from echobound.scenario.words import score_title
 
     facts: dict[str, Any] = {"made": 0.0, "data": "", "law": "", "networks": None, "best": None, "score": ""}
-    with suppress(OSError):
+    try:
         facts["made"] = (path / "plan.json").stat().st_mtime
+        require_plain(*(path / file for file in FILES))  # a pipe would have the studio wait for ever
+    except (OSError, DamagedFile):
+        return facts | {"tested": False}
     with suppress(EchoboundError, OSError, AttributeError, TypeError, KeyError):
         plan = read_json(path / "plan.json")
         laws = plan.get("laws") or [plan.get("law") or {}]

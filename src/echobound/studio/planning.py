@@ -10,7 +10,7 @@ from echobound.plan.numbers import settle_networks, settle_stop
 from echobound.runs.journal import Journal, data_key
 from echobound.studio.actions import AFTERWARDS
 from echobound.studio.drafts import Draft
-from echobound.studio.form import form
+from echobound.studio.form import form, reading_form
 from echobound.studio.handlers import Guarded
 from echobound.studio.jobs import typed
 from echobound.studio.showing import answer_of
@@ -21,7 +21,7 @@ class Form(Guarded):
 
     def get(self) -> None:
         """Groups of fields."""
-        self.answer({"groups": form(), "meaning": AFTERWARDS})
+        self.answer({"groups": form(), "reading": reading_form(), "meaning": AFTERWARDS})
 
 
 class Numbers(Guarded):
@@ -119,5 +119,5 @@ class Runs(Guarded):
         draft.settle(self.studio.tables.records(draft))
         arguments = [*draft.arguments(), "--json"]
         files = sorted({name for several in draft.files.values() for name in several})
-        self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files)
+        self.studio.jobs.add("identify", draft.run, arguments, draft.python(), files=files, columns=draft.columns)
         return draft.run, draft.python()

@@ -18,12 +18,14 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from echobound.errors import EchoboundError, InputError
 
 HEADER = "X-Echobound"
 SAFE = ("GET", "HEAD")
+_KEY_OF_PROCESS = secrets.token_hex(32).encode()
 LEAST = 16  # letters of a token that a user may choose
 
 PAGES = (
@@ -145,6 +147,28 @@ class Gate:
             raise Refused(401, "open the address that the command printed: it ends with a token, and lets you in")
 
 
+@cache
+def key_of_user() -> bytes:
+    """A secret of this user, outside of any folder that could have come from somebody else.
+
+    Where no home can be written to, it lasts as long as the process.
+    """
+    path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "echobound", "studio.key")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            _write_private(path, secrets.token_hex(32))
+        kept = path.read_bytes()
+        if len(kept) == 64 and _private(path):
+            return kept
+    return _KEY_OF_PROCESS
+
+
+def sealed(content: bytes) -> str:
+    """What shows that content was written by this user: an order that came with a folder has no such seal."""
+    return hmac.new(key_of_user(), content, hashlib.sha256).hexdigest()
+
+
 def settle_token(given: str | None, loopback: bool, path: Path) -> str:
     """The token: given, or kept from the last start so that open pages find the studio again, or new.
 
@@ -166,12 +190,16 @@ def settle_token(given: str | None, loopback: bool, path: Path) -> str:
     token = secrets.token_urlsafe(24)
     with suppress(OSError):
         path.unlink(missing_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(token)
+        _write_private(path, token)
         if not _private(path):
             path.unlink()
     return token
+
+
+def _write_private(path: Path, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
 
 
 def _private(path: Path) -> bool:

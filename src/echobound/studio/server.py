@@ -76,7 +76,7 @@ class Studio:
         """Models over records."""
         from echobound.studio.comparing import Comparison
 
-        return Comparison(self.space)
+        return Comparison(self.space, self.jobs)
 
     def warm(self) -> None:
         """Import what the next views need, once, while the first one is looked at."""
@@ -102,7 +102,8 @@ class Studio:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                await loop.run_in_executor(self.watchers, self.jobs.start_next)
+                if await loop.run_in_executor(self.watchers, self.jobs.start_next):
+                    await loop.run_in_executor(self.watchers, self.jobs.tidy)
             except (EchoboundError, OSError) as error:
                 print(f"echobound: {error}", file=sys.stderr)
             await asyncio.sleep(QUEUE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +21,7 @@ from echobound.studio.workspace import Workspace
 
 KEPT = 2  # files that are kept in memory
 MOST_CELLS = 20_000_000  # of one file: 160 MB
-LARGEST = 512 << 20  # bytes of a file that is read here
+LARGEST = 256 << 20  # bytes of a file that is read here: the server's memory is bounded
 CHANNELS = 40  # columns that are drawn
 WIDEST = 4000  # points of a curve that are sent
 
@@ -38,6 +40,16 @@ class Columns:
         """Number of rows."""
         return len(self.values[0]) if self.values else 0
 
+    @property
+    def jumps(self) -> list[tuple[int, int]]:
+        """Samples before which rows are passed over in the file, the first one included, and the row of each."""
+        found, sample, last = list[tuple[int, int]](), 0, self.length - 1
+        while sample <= last:
+            found.append((sample, self.rows[sample]))
+            ahead = self.rows[sample] - sample  # it grows at each jump, and never shrinks
+            sample = bisect_right(range(last + 1), ahead, lo=sample, key=lambda k: self.rows[k] - k)
+        return found
+
 
 class Tables:
     """Files of a workspace, read once as long as they stay as they are."""
@@ -47,13 +59,23 @@ class Tables:
         self._kept: OrderedDict[tuple[Any, ...], Columns] = OrderedDict()
         self._read: tuple[Any, Records] | None = None
 
-    def columns(self, name: str, sheet: str | None = None) -> Columns:
-        """The columns of a file."""
+    def file(self, name: str) -> Path:
+        """A data file that is read here."""
         path = self.space.file(name)
+        if path.stat().st_size > LARGEST:
+            raise InputError(
+                f"{path.name} is larger than {LARGEST >> 20} MiB, too large for the studio: use echobound identify, and"
+                " watch the run here"
+            )
+        return path
+
+    def columns(self, name: str, layout: Mapping[str, Any] | None = None) -> Columns:
+        """The columns of a file; `layout` says where its table stands, as in `read_table`."""
+        path, layout = self.file(name), layout or {}
         about = path.stat()
-        key = (path, sheet, about.st_mtime_ns, about.st_size)
+        key = (path, tuple(sorted(layout.items())), about.st_mtime_ns, about.st_size)
         if key not in self._kept:
-            self._kept[key] = _load(path, sheet)
+            self._kept[key] = _load(path, layout)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -62,7 +84,7 @@ class Tables:
     def records(self, draft: Draft) -> Records:
         """The records of a draft; they are kept while only its plan changes, as it does while somebody types."""
         names = sorted({name for several in draft.files.values() for name in several})
-        stamps = [(name, about.st_mtime_ns, about.st_size) for name in names if (about := self.space.file(name).stat())]
+        stamps = [(name, about.st_mtime_ns, about.st_size) for name in names if (about := self.file(name).stat())]
         key = (stamps, draft.files, draft.inputs, draft.outputs, draft.reading, draft.cut)
         known = self._read
         if known is None or known[0] != key:
@@ -70,10 +92,8 @@ class Tables:
         return known[1]
 
 
-def _load(path: Path, sheet: str | None) -> Columns:
-    if path.stat().st_size > LARGEST:
-        raise InputError(f"{path.name} is larger than {LARGEST >> 20} MiB, too large to draw: use echobound identify")
-    table = read_table(path, sheet)
+def _load(path: Path, layout: Mapping[str, Any]) -> Columns:
+    table = read_table(path, **layout)
     count = min(len(table.columns), CHANNELS)
     if not count:
         raise InputError(f"{path.name} has no column that could be a signal")

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from echobound.errors import InputError
+from echobound.files import require_plain
 from echobound.studio.handlers import Guarded
 from echobound.studio.security import FILES, REPORTS
 from echobound.studio.workspace import EXPORTS
@@ -40,6 +41,7 @@ class ReportPage(Guarded):
     def get(self) -> None:
         """The file as it is."""
         path = self.studio.space.run(self.argument("run")) / "report.html"
+        require_plain(path)
         if not path.is_file():
             raise InputError("this run has no page yet: it is written with the certificate")
         self.set_header("Content-Type", "text/html; charset=utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,8 +56,12 @@ class Workspace:
         """Where the studio keeps its orders; made on first use."""
         desk = self.path / ".studio"
         try:
-            desk.mkdir(exist_ok=True)
-            (desk / "jobs").mkdir(exist_ok=True)
+            for folder in (desk, desk / "jobs"):
+                if folder.is_symlink():
+                    raise InputError(
+                        f"{folder} is a link: remove it, so that the studio writes into its own folder only"
+                    )
+                folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write in {self.path} ({error.strerror}): choose another folder") from None
         return desk
@@ -73,7 +78,7 @@ class Workspace:
                         if entry.name.startswith(".") or entry.is_symlink() or looked > MOST:
                             continue
                         yield entry, prefix + entry.name
-                        if entry.is_dir() and not Path(entry.path, "plan.json").exists():
+                        if entry.is_dir() and not is_run(Path(entry.path)):
                             below.append((Path(entry.path), f"{prefix}{entry.name}/"))
             level = below
 
@@ -88,11 +93,9 @@ class Workspace:
 
     def runs(self) -> dict[str, Path]:
         """Run folders by name; the folder itself may be one."""
-        found = {self.path.name: self.path} if (self.path / "plan.json").exists() else {}
+        found = {self.path.name: self.path} if is_run(self.path) else {}
         return found | {
-            name: Path(entry.path)
-            for entry, name in self._walk()
-            if entry.is_dir() and Path(entry.path, "plan.json").exists()
+            name: Path(entry.path) for entry, name in self._walk() if entry.is_dir() and is_run(Path(entry.path))
         }
 
     def file(self, name: str) -> Path:
@@ -107,6 +110,20 @@ class Workspace:
         if found is None:
             raise InputError(f"there is no run {shown(name)} in the folder: it may have been moved or removed")
         return found
+
+    def typed(self, name: str) -> str:
+        """A run as an argument of a command that is typed in the folder; the folder itself may be the run."""
+        if name == self.path.name and is_run(self.path):
+            return "."
+        return as_file(name)
+
+    def name_of(self, typed: str) -> str:
+        """The name of a run that is typed so."""
+        return self.path.name if typed == "." else typed.removeprefix("./")
+
+    def place(self, name: str) -> Path:
+        """Where a run is, or will be; its name was looked up, or is that of an order."""
+        return self.path / self.typed(name)
 
     def new_run(self, name: str) -> Path:
         """Where a new run goes; each part of its name is checked."""
@@ -169,6 +186,18 @@ class Upload:
         """Leave nothing behind."""
         self._file.close()
         self._partial.unlink(missing_ok=True)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run: its plan is a file of its own, neither a link nor a pipe."""
+    with suppress(OSError):
+        return stat.S_ISREG((folder / "plan.json").lstat().st_mode)
+    return False
+
+
+def as_file(name: str) -> str:
+    """A file as an argument: one that looks like an option gets its folder in front."""
+    return f"./{name}" if name.startswith("-") else name
 
 
 def safe_name(name: str) -> str:

@@ -26,6 +26,7 @@ import llvmlite.binding
 import numba
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 
 PACKAGE = __name__.partition(".")[0]
 COMPILERS = ("numba", "llvmlite", "numpy")  # what else the machine code depends on, besides Python and the processor
@@ -39,7 +40,10 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature; None if it is not there or cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            # Numba would first load all that it can compile, which takes as long as everything else here. It does so
+            # again when something is compiled; code that is only run needs the runtime alone.
+            rtsys.initialize(target_context)
+            return self._load_overload(sig, target_context)
         except Exception:  # a damaged file may raise anything
             return None
 

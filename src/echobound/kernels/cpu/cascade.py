@@ -5,61 +5,13 @@ The arithmetic is that of `network.training.cascade_tools`; the order of some su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from echobound.arrays import Array, Matrix
-from echobound.kernels.cpu.fortran import ADDRESSES, gram_update
-from echobound.network.cascade import Cascade, taps
-from echobound.network.training.cascade_tools import CascadeTools, Stretch
+from echobound.kernels.cpu.fortran import gram_update
 
 CHUNK = 128  # rows in hand, as for reservoirs
 OPTIONS = {"nogil": True, "error_model": "numpy"}
-
-
-class CompiledCascadeTools(CascadeTools):
-    """The routines in compiled code."""
-
-    def features_gram(self, cascade: Cascade, stretches: Sequence[Stretch]) -> tuple[Matrix, Matrix]:
-        """As `CascadeTools.features_gram`."""
-        size = cascade.columns + stretches[0].y.shape[1]
-        totals, chunk, parts = np.zeros((2, size, size)), np.zeros((CHUNK, size)), _arrays(cascade)
-        for one in stretches:
-            bounds = np.array([one.first, one.split, len(one.u)])
-            _features_gram(*parts, one.u, one.y, bounds, chunk, totals, *_blas())
-        return _whole(totals[0]), _whole(totals[1])
-
-    def jacobian_gram(self, cascade: Cascade, readout: Matrix, stretches: Sequence[Stretch]) -> Array:
-        """As `CascadeTools.jacobian_gram`."""
-        size, outputs = cascade.columns + cascade.parameters.size + 1, len(readout)
-        totals, chunks = np.zeros((outputs, size, size)), np.zeros((outputs, CHUNK, size))
-        own, linear, _ = cascade.split(readout)
-        sections = len(cascade.back)
-        weighted = [taps(cascade.back_factors[s], own[:, :, 2 * s : 2 * s + 2]) for s in range(sections)]
-        now, then = (np.ascontiguousarray([pair[i] for pair in weighted]).transpose(1, 0, 2).copy() for i in (0, 1))
-        direct, linear = own[:, :, -1].copy(), linear.copy()
-        parts = _arrays(cascade)
-        for one in stretches:
-            bounds = np.array([one.first, one.split])
-            _jacobian_gram(*parts, now, then, direct, linear, one.u, one.y, bounds, chunks, totals, *_blas())
-        return np.array([_whole(total) for total in totals])
-
-
-def _arrays(cascade: Cascade) -> tuple[Array, ...]:
-    parts = (cascade.front, cascade.front_factors, cascade.weights, cascade.bias, cascade.back, cascade.back_factors)
-    return tuple(np.ascontiguousarray(part, dtype=np.float64) for part in parts)
-
-
-def _blas() -> tuple[Any, ...]:
-    return ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8)
-
-
-def _whole(total: Matrix) -> Matrix:
-    """Both triangles of a matrix of which the lower one is known."""
-    return np.tril(total) + np.tril(total, -1).T
 
 
 @njit(**OPTIONS)
@@ -133,7 +85,7 @@ def _shift(states):
 
 
 @njit(**OPTIONS)
-def _features_gram(
+def features_gram(
     front, front_factors, weights, bias, back, back_factors, u, y, bounds, chunk, totals, addresses, ints, reals, flags
 ):
     """totals[0] += [F, Y]'[F, Y] over the rows from bounds[0] to bounds[1], totals[1] over those to bounds[2]."""
@@ -165,7 +117,7 @@ def _features_gram(
 
 
 @njit(**OPTIONS)
-def _jacobian_gram(
+def jacobian_gram(
     front, front_factors, weights, bias, back, back_factors, now, then, direct, linear, u, y, bounds, chunks, totals,
     addresses, ints, reals, flags,
 ):  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, uint64
 
 from echobound.arrays import Matrix, Signal, Vector
-from echobound.kernels.cpu.fortran import ADDRESSES, gram_update
+from echobound.kernels.cpu.fortran import gram_update, routines
 from echobound.kernels.cpu.net import clip_of, contiguous, readout_inputs_of
 from echobound.kernels.cpu.stages import fill_tail
 from echobound.kernels.cpu.step import OPTIONS, bare, tanh
@@ -40,7 +40,7 @@ def _combine(z, target, sources, weights, used, count):
 
 
 @njit(**OPTIONS)
-def _accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, z, chunk, total, blas):
+def accumulate(net, readout_inputs, readout, u, y, washout, padding, clip, whole, importance, z, chunk, total, blas):
     """total += [J, e]'[J, e] over one segment; see `network.derivatives` for the recursion.
 
     The rows of z are S(k), S(k+1), which change places, and a ring of F(k), F(k-1) .. F(k-m).
@@ -153,7 +153,7 @@ def normal_equations(
     count = weights_of(reservoir, readout, whole).size
     chunk, total = np.empty((CHUNK, count + 1)), np.zeros((count + 1, count + 1))
     z = np.empty((2 * reservoir.order + (reservoir.hyper.output_delays + 1) * len(readout), count))
-    blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
+    blas = routines()
     columns = np.ascontiguousarray(reservoir.columns, dtype=np.int64)
     values, W_u, W_y, bias, leak = (
         contiguous(getattr(reservoir, name)) for name in ("values", "W_u", "W_y", "bias", "leak")
@@ -161,6 +161,6 @@ def normal_equations(
     net, readout_inputs = (values, columns, W_u, W_y, bias, leak), readout_inputs_of(reservoir.hyper)
     rest = (padding, clip_of(limits, len(readout)), whole, contiguous(importance), z, chunk, total, blas)
     for u, y, washout in segments:
-        _accumulate(net, readout_inputs, contiguous(readout), contiguous(u), contiguous(y), washout, *rest)
+        accumulate(net, readout_inputs, contiguous(readout), contiguous(u), contiguous(y), washout, *rest)
     total = np.tril(total) + np.tril(total, -1).T  # Fortran's upper triangle is the lower one here
     return NormalEquations(float(total[-1, -1]), total[:-1, -1].copy(), total[:-1, :-1].copy())

@@ -11,15 +11,17 @@ from numba.core import event
 from echobound.data.record import Record
 from echobound.kernels.blas import one_blas_thread
 from echobound.kernels.cpu import batch
-from echobound.kernels.cpu.cascade import CompiledCascadeTools
+from echobound.kernels.cpu.cascade_tools import CompiledCascadeTools
 from echobound.kernels.cpu.tools import CompiledTools
 from echobound.kernels.problem import Problem, hold_out
 from echobound.network.cascade import Cascade, energy_factors
 from echobound.network.cascade_law import CascadeLaw
 from echobound.network.law import ReservoirLaw
 from echobound.network.reservoir import ReservoirDraw
-from echobound.network.training import LeastSquares, TrainingSegment
+from echobound.network.training import FreeRun, LeastSquares, Trainer, TrainingSegment
 from echobound.network.training.cascade_tools import Stretch
+from echobound.network.training.free_run import Course
+from echobound.network.training.separable import Coordinates
 from echobound.scores import get_score
 
 SIGNAL = np.sin(np.arange(12.0))[:, None]
@@ -31,37 +33,42 @@ def prepare(problem: Problem, compiling: Callable[[], None]) -> None:
     The types of their arguments are the same for all laws and data, so that one run is enough. Whatever is left out
     here is loaded, or compiled, when it is first called.
     """
-    with one_blas_thread(), event.install_listener("numba:compile", _Announcer(compiling)):
+    announcer = _Announcer(compiling)
+    with one_blas_thread(), event.install_listener("numba:compile", announcer):
         for kind in getattr(problem.law, "laws", (problem.law,)):
             if isinstance(kind, CascadeLaw):
                 _run_cascade()
             elif isinstance(kind, ReservoirLaw):
-                _run_reservoir(problem.horizon, not isinstance(kind.training, LeastSquares))
-        if batch.suits(problem):
-            _run_batch()
+                batches = batch.suits(problem.of_law(kind))
+                if batches:
+                    _run_batch()
+                if not batches or announcer.told:  # where the batch is kept so is what trains one network: it can wait
+                    _run_reservoir(problem.horizon, kind.training)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
     """Tells of the first function that is compiled."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell: Callable[[], None] | None = tell
+        self._tell, self.told = tell, False
 
     def on_start(self, _: Any) -> None:
-        if self._tell is not None:
-            tell, self._tell = self._tell, None
-            tell()
+        if not self.told:
+            self.told = True
+            self._tell()
 
     def on_end(self, _: Any) -> None:
         pass
 
 
-def _run_reservoir(horizon: int | None, derivatives: bool) -> None:
+def _run_reservoir(horizon: int | None, training: Trainer) -> None:
     draw = ReservoirDraw(ReservoirLaw(order=3), inputs=1, outputs=1, seed=0, index=0)
     tools, data = CompiledTools(draw), [TrainingSegment(SIGNAL, SIGNAL, SIGNAL, washout=2)]
     [(_, readout)] = tools.least_squares(draw, data, (1e-4,))
     tools.simulate(draw, [readout], SIGNAL, SIGNAL, 2, horizon)
-    if derivatives:
+    if isinstance(training, FreeRun):
+        tools.descend(draw, readout, data, Course((1,), 1, (100, 100), True, 1e-4))
+    elif not isinstance(training, LeastSquares):
         tools.normal_equations(draw, readout, data, np.ones(1), True)
 
 
@@ -76,4 +83,4 @@ def _run_cascade() -> None:
     cascade = Cascade(sections, factors, np.array([[1.0, 0.0, 0.5]]), np.zeros(1), sections, factors)
     tools, stretches = CompiledCascadeTools(), [Stretch(SIGNAL, SIGNAL, 2, 9)]
     tools.features_gram(cascade, stretches)
-    tools.jacobian_gram(cascade, np.ones((1, cascade.columns)), stretches)
+    tools.descend(Coordinates(cascade, shared=True), stretches, 1e-3, 1)

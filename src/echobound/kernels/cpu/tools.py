@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from echobound.arrays import Array, Matrix, Signal, Vector
-from echobound.kernels.cpu import derivatives, stages
-from echobound.kernels.cpu.fortran import ADDRESSES
+from echobound.kernels.cpu import derivatives, descent, stages
+from echobound.kernels.cpu.fortran import routines
 from echobound.kernels.cpu.net import contiguous, drawn_net, net_of, readout_inputs_of
 from echobound.kernels.cpu.simulation import run
 from echobound.kernels.cpu.step import Net, rest
@@ -18,6 +18,7 @@ from echobound.network.derivatives import NormalEquations
 from echobound.network.readout import Readouts, minimum_norm
 from echobound.network.reservoir import ReservoirDraw
 from echobound.network.training import TrainingData, TrainingSegment
+from echobound.network.training.free_run import Course, Network
 
 CHUNK = 128  # rows of the regression in hand: long enough for dsyrk's full speed, short enough for the cache
 
@@ -73,7 +74,7 @@ class CompiledTools:
         total = workspace.array("total", p + outputs, p + outputs)
         factor = workspace.array("factor", p + outputs, p + outputs)
         chunk = workspace.array("chunk", CHUNK, p + outputs)
-        blas = (ADDRESSES, np.zeros(8, np.int32), np.zeros(2), np.zeros(2, np.uint8))
+        blas = routines()
         total[:] = 0.0
         if any(ridges):  # the minimum norm does not come from the Gram matrix, which has half of the digits only
             net, readout_inputs = self._net(draw), readout_inputs_of(draw.hyper)
@@ -110,6 +111,10 @@ class CompiledTools:
         """As `PlainTools.normal_equations`."""
         rest = (importance, draw.law.padding, draw.limits, whole)
         return derivatives.normal_equations(draw.reservoir, readout, [(s.u, s.y, s.washout) for s in data], *rest)
+
+    def descend(self, draw: ReservoirDraw, readout: Matrix, data: TrainingData, course: Course) -> dict[int, Network]:
+        """As `network.training.free_run.descend`, in one call."""
+        return descent.descend(draw, readout, data, course)
 
 
 def _signals(segment: TrainingSegment) -> tuple[Signal, Signal, Signal]:

@@ -19,7 +19,7 @@ from echobound.kernels.gpu.device import Lane, compiled, cupy, launch, shared_by
 from echobound.kernels.problem import Problem, Segment
 from echobound.network.law import ReservoirLaw
 from echobound.network.reservoir import Hyperparameters, leak_rates
-from echobound.network.training import LeastSquares
+from echobound.network.training import FreeRun, LeastSquares
 
 ROWS = 8192  # of the regression in memory at once; fixed, since the order of summation must not vary with the card
 NORM_STEPS = 2048  # MOST_STEPS of norm.cu
@@ -27,6 +27,7 @@ NORM_STEPS = 2048  # MOST_STEPS of norm.cu
 RESIDENT = {1: 768, 2: 512}
 SOLVE_THREADS = 256  # of solve.cu and fallback.cu
 TILES = (32, 64, 128)  # sides of the tiles of a Gram matrix
+GRAM = {32: (16, 4), 64: (16, 4), 128: (16, 4)}  # for each of them DEPTH and STAGES of gram.cu
 
 
 def _each(hypers: Sequence[Hyperparameters], of: Callable[[Hyperparameters], Any], kind: Any) -> NDArray[Any]:
@@ -57,10 +58,12 @@ def law_of(problem: Problem) -> ReservoirLaw:
 
 
 def ridges_of(problem: Problem) -> tuple[float, ...]:
-    """The ridges of a law that is trained by least squares; the CUDA sources know no other training."""
+    """The ridges of the readouts that are solved by least squares, be they the last ones or those to start from."""
     training = law_of(problem).training
+    if type(training) is FreeRun:
+        return (training.ridge,)
     if type(training) is not LeastSquares:
-        raise InputError(f"the GPU kernel trains by least squares only, not by {training.kind}: use --device cpu")
+        raise InputError(f"the GPU kernel does not train by {training.kind}: use --device cpu")
     return training.ridges
 
 
@@ -135,13 +138,14 @@ def bytes_per_network(problem: Problem, hyper: Hyperparameters, ridges: int) -> 
 
 
 class BatchResult(NamedTuple):
-    """The results of a batch for each fold; the last two on request only."""
+    """The results of a batch for each fold; the last three on request only."""
 
     rms: list[Matrix]  # (network, ridge, output), in the data's own units
     held: list[Matrix]  # (network, ridge, output), share of the samples at which an output is at a limit
     failed: list[Mask]  # (network, ridge)
     outputs: list[Matrix]  # (network, ridge, time, output), in the data's own units
     readouts: list[Matrix]  # (network, ridge, output, column)
+    weights: Sequence[Matrix] = ()  # (network, alternative, weight), where training changes them
 
 
 class Batch:
@@ -174,6 +178,7 @@ class Batch:
         self._sizes = whole[1]
         self.keys, on_card = cp.asarray(keys), cp.asarray(whole)
         self.orders, self.sizes, self.u_of, self.readout_inputs = on_card[0], on_card[1], on_card[2], on_card[3:]
+        self.trained_of = self.u_of  # which signals of a fold each network is trained on
         real = _each(
             hypers,
             lambda h: (h.norm, h.input_scale, h.feedback_scale, h.bias_scale, h.leak, np.sqrt(3.0) * h.training_noise),
@@ -259,12 +264,12 @@ class Batch:
                 row = max(done - segment.washout, 0)
                 reached = min(segment.washout + row + rows, length)
                 times = map(np.int32, (done, reached, segment.washout, law_of(self.problem).padding))
-                driven = (*self.net, fold.u, fed, self.u_of, fed_of, samples, np.int64(start), *times, state)
+                driven = (*self.net, fold.u, fed, self.trained_of, fed_of, samples, np.int64(start), *times, state)
                 shared, threads = 8 * 2 * self._state_size, self.layout.threads
                 launch(self.module, "states", (count,), threads, *driven, *rows_of_phi, np.int32(row), shared=shared)
                 filled = reached - segment.washout - row
                 blocks = max(1, min(64, math.ceil(filled * self.most_tail / 1024)))
-                signals = (fold.u, fed, fold.y, self.u_of, fed_of, samples, np.int64(start))
+                signals = (fold.u, fed, fold.y, self.trained_of, fed_of, samples, np.int64(start))
                 tails = (self.orders, self.readout_inputs, *signals, np.int32(reached - filled), np.int32(reached))
                 launch(self.module, "fill_tails", (blocks, count), 256, *tails, *rows_of_phi)
                 if self.minimum_norm:
@@ -302,9 +307,11 @@ class Batch:
             sizes = self.sizes if (tiles == tile).all() else cp.asarray(mine.astype(np.int32))
             sides = math.ceil(int(mine.max()) / tile)
             grid, threads = (sides * (sides + 1) // 2, self.count), 32 * (tile // 32) ** 2
-            shared = 8 * 2 * 4 * 16 * (tile + 4)
+            depth, stages = GRAM[tile]
+            shared = 8 * 2 * stages * depth * (tile + 4)
             arguments = (sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), grams, np.int32(self.width))
-            launch(compiled("gram", TILE=tile), "gram", grid, threads, *arguments, np.bool_(add), shared=shared)
+            module = compiled("gram", TILE=tile, DEPTH=depth, STAGES=stages)
+            launch(module, "gram", grid, threads, *arguments, np.bool_(add), shared=shared)
 
     def _fold_in(self, phi: Any, size: int, rows: int, triangles: Any) -> None:
         arguments = (self.sizes, phi, np.int32(self.pitch), np.int64(size), np.int32(rows), triangles)

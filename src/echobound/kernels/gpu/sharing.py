@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from echobound.draws import draw_keys
 from echobound.kernels.blas import one_blas_thread
+from echobound.kernels.gpu.descents import descends, fits
 from echobound.kernels.problem import Problem
 from echobound.network.law import NetworkLaw, ReservoirLaw
 from echobound.network.training import LeastSquares
@@ -28,9 +29,14 @@ class Share(NamedTuple):
     on_card: bool
 
 
-def for_card(law: NetworkLaw) -> bool:
-    """Whether the CUDA sources know networks of this law: reservoirs that are trained by plain least squares."""
-    return isinstance(law, ReservoirLaw) and type(law.training) is LeastSquares
+def for_card(law: NetworkLaw, problem: Problem) -> bool:
+    """Whether the CUDA sources know networks of this law, for data of this shape.
+
+    These are reservoirs that are trained by plain least squares, and small ones that are trained on the free-run error.
+    """
+    if isinstance(law, ReservoirLaw) and type(law.training) is LeastSquares:
+        return True
+    return descends(law) and fits(problem.of_law(law))
 
 
 def shares_of(problem: Problem, indices: NDArray[np.int64]) -> list[Share]:
@@ -42,7 +48,7 @@ def shares_of(problem: Problem, indices: NDArray[np.int64]) -> list[Share]:
     found = []
     for law in {id(kind): kind for kind in kinds}.values():
         at = np.flatnonzero([kind is law for kind in kinds])
-        found.append(Share(problem if law is problem.law else problem.of_law(law), at, for_card(law)))
+        found.append(Share(problem if law is problem.law else problem.of_law(law), at, for_card(law, problem)))
     return found
 
 

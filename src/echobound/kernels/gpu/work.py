@@ -24,8 +24,9 @@ from echobound.kernels.gpu.batch import (
     require_order,
     ridges_of,
 )
-from echobound.kernels.gpu.device import cupy, free_bytes, lanes
+from echobound.kernels.gpu.device import Lane, cupy, free_bytes, lanes
 from echobound.kernels.problem import Problem
+from echobound.network.reservoir import Hyperparameters
 
 MOST = 4096  # networks of a batch: larger ones are no faster
 KEPT = 8  # sets of data on the card: those of each kind of a mixed law, and of its last fits
@@ -64,6 +65,7 @@ class Work:
         for order in {hyper.order for hyper in self.hypers}:
             require_order(order, problem.horizon, problem.outputs, diagonals)
         self.folds = _data.folds(problem, tuple(sorted({hyper.scaling for hyper in self.hypers})))
+        self.left: list[int] = []  # positions of draws that the card cannot do after all: they are for the host
 
     def table(self, result: BatchResult) -> Matrix:
         """Scores ``(draw, ridge, score)`` of a batch, each the mean over folds."""
@@ -116,12 +118,18 @@ class Work:
             if len(pending) == len(lanes()):
                 yield _collected(*pending.popleft(), whole)
             with lane.stream:
-                hypers = [self.hypers[i] for i in at]
-                batch = Batch(self.problem, self.folds, self.keys[at], hypers, lane, minimum_norm)
+                batch = self._batch(at, lane, minimum_norm)
                 batch.start()
             pending.append((at, batch))
         while pending:
             yield _collected(*pending.popleft(), whole)
+
+    def _batch(self, at: NDArray[np.intp], lane: Lane, minimum_norm: bool) -> Batch:
+        hypers = [self.hypers[i] for i in at]
+        return Batch(self.problem, self.folds, self.keys[at], hypers, lane, minimum_norm)
+
+    def _bytes(self, hyper: Hyperparameters, ridges: int) -> int:
+        return bytes_per_network(self.problem, hyper, ridges)
 
     def _cut(self, chosen: NDArray[np.intp], ridges: int) -> Iterator[NDArray[np.intp]]:
         """Draws of one layout, as many as fit into memory."""
@@ -131,7 +139,7 @@ class Work:
         for layout in sorted(set(layouts)):
             mine = chosen[np.array([one == layout for one in layouts])[which]]
             different = {id(self.hypers[i]): self.hypers[i] for i in mine}
-            need = max(bytes_per_network(self.problem, hyper, ridges) for hyper in different.values())
+            need = max(self._bytes(hyper, ridges) for hyper in different.values())
             if need > room:
                 raise InputError(
                     f"one network needs {need / 2**30:.1f} GiB on the GPU, but {room / 2**30:.1f} are free for it: take"

@@ -16,7 +16,8 @@ The contract
 5. A trainer is plain data: a frozen dataclass whose fields become JSON, in the plan and in the origin of every model.
 
 `Tools` are the kernel's fast routines. A trainer written against them, or in NumPy against `echobound.network`, runs on
-the reference and the CPU kernel unchanged. The GPU kernel trains by least squares only.
+the reference and the CPU kernel unchanged. The GPU kernel knows least squares, and `FreeRun` of small networks; it has
+the host do all else.
 """
 
 from __future__ import annotations

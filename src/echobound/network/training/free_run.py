@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -93,19 +94,10 @@ class FreeRun(Trainer):
         low, high = self.penalty
         penalty = low * (high / low) ** float(levels[0]) if low > 0 else high * float(levels[0])
         readout = _start(draw, data, tools, self.ridge, increments=bool(levels[1] < self.increments))
-        parts = [pieces(data, most) for most in (self.samples, 4 * self.samples)]
-        descent = Descent(draw, readout, parts[0], tools, self.trained == "network", penalty)
-        start = descent.network
-        before = squares(draw, start, data, tools) if parts[0] is not data else math.inf
-        found = {}
-        for steps in sorted(set(self.steps)):
-            descent.advance_to(min(steps, self.until))
-            if steps > self.until:
-                descent.go_on_with(parts[1])
-                descent.advance_to(steps)
-            # Steps on a part of the data may help there alone.
-            kept = parts[0] is data or squares(draw, descent.network, data, tools) <= before
-            found[steps] = descent.network if kept else start
+        whole = self.trained == "network"
+        course = Course(self.steps, self.until, (self.samples, 4 * self.samples), whole, penalty)
+        # A kernel may have all of it in one call.
+        found = getattr(tools, "descend", partial(descend, tools=tools))(draw, readout, data, course)
         return [Trained(float(steps), found[steps].readout, found[steps].reservoir) for steps in self.steps]
 
     def chosen(self, alternative: int) -> FreeRun:
@@ -169,7 +161,7 @@ def squares(draw: ReservoirDraw, network: Network, data: TrainingData, tools: To
     if not np.isfinite(readout).all():
         return math.inf
     own, total = draw if reservoir is None else draw.with_reservoir(reservoir), 0.0
-    importance = _importance(data)
+    importance = importance_of(data)
     for segment in data:
         [outputs] = tools.simulate(own, [readout], segment.u, segment.y, segment.washout, None)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -177,10 +169,50 @@ def squares(draw: ReservoirDraw, network: Network, data: TrainingData, tools: To
     return total if math.isfinite(total) else math.inf
 
 
-def _importance(data: TrainingData) -> Vector:
+def importance_of(data: TrainingData) -> Vector:
     """By what each output's error is multiplied, so that all of them count alike."""
     spread = np.concatenate([segment.y[segment.washout :] for segment in data]).std(axis=0)
     return np.asarray(1.0 / np.where(spread > 0, spread, 1.0))
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a descent goes: settings of `FreeRun`, with the penalty of one draw."""
+
+    steps: tuple[int, ...]
+    until: int
+    samples: tuple[int, int]  # at most so many, until then and afterwards
+    whole: bool  # whether all weights are trained
+    penalty: float
+
+    def sets(self, data: TrainingData) -> tuple[TrainingData, TrainingData, TrainingData]:
+        """What the first steps and the later ones are computed from, and all data; the same object if all is used."""
+        first, later = (pieces(data, most) for most in self.samples)
+        return first, later, data
+
+
+def first_damping(whole: bool) -> float:
+    """A readout starts near its optimum, in directions of very different curvature; a whole network does not."""
+    return 1e-2 if whole else 1e-6
+
+
+def descend(
+    draw: ReservoirDraw, readout: Matrix, data: TrainingData, course: Course, *, tools: Tools
+) -> dict[int, Network]:
+    """The network after each number of steps, or the one at the start where they helped on a part of the data alone."""
+    first, later, _ = course.sets(data)
+    descent = Descent(draw, readout, first, tools, course.whole, course.penalty)
+    start = descent.network
+    before = squares(draw, start, data, tools) if first is not data else math.inf
+    found = {}
+    for steps in sorted(set(course.steps)):
+        descent.advance_to(min(steps, course.until))
+        if steps > course.until:
+            descent.go_on_with(later)
+            descent.advance_to(steps)
+        kept = first is data or squares(draw, descent.network, data, tools) <= before
+        found[steps] = descent.network if kept else start
+    return found
 
 
 class Descent:
@@ -192,8 +224,7 @@ class Descent:
         self.draw, self.tools, self.whole, self.penalty = draw, tools, whole, penalty
         self.network = Network(readout, draw.reservoir if whole else None)
         self.anchor = self.theta = weights_of(draw.reservoir, readout, whole)
-        # A readout starts near its optimum, in directions of very different curvature; a whole network does not.
-        self.damping, self.steps = 1e-2 if whole else 1e-6, 0
+        self.damping, self.steps = first_damping(whole), 0
         self._take(data)
 
     def go_on_with(self, data: TrainingData) -> None:
@@ -202,7 +233,7 @@ class Descent:
             self._take(data)
 
     def _take(self, data: TrainingData) -> None:
-        self.data, self.ended, self.importance = data, False, _importance(data)
+        self.data, self.ended, self.importance = data, False, importance_of(data)
         samples = sum((len(segment.u) - segment.washout) * self.draw.outputs for segment in data)
         self.pull = self.penalty * samples
         self.cost = self._cost(self.network, self.theta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from echobound.network.training.base import Trained, Trainer, register_trainer
 from echobound.network.training.cascade_tools import CascadeTools, Stretch
 from echobound.network.training.least_squares import require_ridges
 from echobound.network.training.linear import linear_poles
-from echobound.network.training.separable import Coordinates, Point, descend, solve_readout
+from echobound.network.training.separable import Coordinates, descended, solve_readout
 from echobound.network.training.tools import TrainingData
 
 if TYPE_CHECKING:  # a law holds a trainer, and a trainer is handed draws
@@ -89,9 +90,9 @@ class VariableProjection(Trainer):
         with np.errstate(all="ignore"):
             few, many = (_stretches(data, samples) for samples in (self.part, self.most))
             cascade = _start(draw, few)
+            down = getattr(tools, "descend", partial(descended, tools))  # a kernel may have all of it in one call
             for shared, iterations, stretches, ridge in self._stages(draw.hyper.ridge, few, many):
-                point = descend(tools, Coordinates(cascade, shared), stretches, ridge, iterations)
-                cascade = point.cascade if isinstance(point, Point) else cascade
+                cascade = down(Coordinates(cascade, shared), stretches, ridge, iterations) or cascade
             everything = [Stretch(one.u, one.y, one.washout, len(one.u)) for one in data]
             total, _ = tools.features_gram(cascade, everything)
             return [Trained(ridge, _readout(total, cascade.columns, ridge), cascade) for ridge in self.ridges]

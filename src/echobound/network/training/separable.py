@@ -167,6 +167,14 @@ def descend(
     return best
 
 
+def descended(
+    tools: CascadeTools, coordinates: Coordinates, stretches: Sequence[Stretch], ridge: float, iterations: int
+) -> Cascade | None:
+    """The cascade at that point."""
+    point = descend(tools, coordinates, stretches, ridge, iterations)
+    return None if point is None else point.cascade
+
+
 def _point(
     tools: CascadeTools, coordinates: Coordinates, values: Vector, stretches: Sequence[Stretch], ridge: float
 ) -> Point | None:

@@ -6,6 +6,20 @@
   const mouse = matchMedia("(pointer: fine)");
   const drawn = [];
 
+  // Bokeh's script is packed: it would be half of the page. Where a browser cannot unpack it, the printed figures stay.
+  async function unpacked(source) {
+    const packed = Uint8Array.from(atob(source.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    return true;
+  }
+  const ready = unpacked(document.getElementById("bokeh")).catch(() => {
+    page.classList.remove("js");
+    return false;
+  });
+
   // Colours are those of the style sheet; a tag of a model says which of its properties has which.
   function paint(root) {
     const style = getComputedStyle(page);
@@ -51,6 +65,7 @@
   const keys = {"+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", "0": "reset", Home: "reset"};
 
   async function draw(figure) {
+    if (!await ready) return;
     const plot = figure.querySelector(".plot");
     const item = JSON.parse(figure.querySelector("script").textContent);
     const views = await Bokeh.embed.embed_item(item);

@@ -92,7 +92,7 @@ class CoverageBand(EpisodeStatement):
         >>> rng = np.random.default_rng(0)
         >>> band = CoverageBand.of([rng.normal(size=(100, 1)) for _ in range(59)], beta=0.05, names=["pH"])
         >>> round(band.epsilon, 4), round(band.widths[0], 2)
-        (0.0496, 4.37)
+        (0.0495, 3.9)
         """
         values, scale, named = largest_errors(errors, names, scales)
         r = as_count("discarded", discarded, least=0)

@@ -4,7 +4,7 @@ import {el, fill, get, post, page, commands, complain, number, sentence} from ".
 const FIELDS = {
   verify: () => [field("fresh", "Fresh networks", el("input", {name: "fresh", value: "500", inputMode: "numeric"}))],
   audit: () => [field("sample", "Networks to train again beside those that carry a claim", el("input", {name: "sample", value: "20", inputMode: "numeric"})), el("div", {class: "field"}, el("label", {class: "flag"}, el("input", {name: "everything", type: "checkbox"}), "all of them"))],
-  generalise: (files) => [field("files", "Test files, each an episode of its own", el("select", {name: "files", multiple: true, size: 4}, files.map((file) => el("option", {value: file.name, text: file.name})))), field("criterion", "What each episode must satisfy (optional)", el("input", {name: "criterion", placeholder: "fit>80"}))],
+  generalise: (files) => [field("files", "Test files, each an episode of its own; none: those of the run", el("select", {name: "files", multiple: true, size: 4}, files.map((file) => el("option", {value: file.name, text: file.name})))), field("criterion", "What each episode must satisfy (optional)", el("input", {name: "criterion", placeholder: "fit>80"}))],
   export: (files, content) => [field("to", "Format", el("select", {name: "to"}, content.actions.export.choices.map(([value, text]) => el("option", {value, text, selected: value === "fmu"})))), el("div", {class: "field"}, el("label", {class: "flag"}, el("input", {name: "check", type: "checkbox"}), "run it against the model"), el("small", {text: "Needs what runs it: a C compiler, FMPy, onnxruntime, ..."}))],
 };
 

@@ -61,7 +61,7 @@ async function draw() {
   $("plots").append(el("div", {class: "keys"}, el("span", {}, swatch("measured"), "measured"), names.map((name, i) => el("span", {}, swatch(COLOURS[i]), name))));
   const charts = [];
   for (const output of found.outputs) {
-    const top = chart({height: 230, x: state.x, y: range(...limits([...output.measured.y])), title: output.name, unit: output.unit});
+    const top = chart({height: 230, x: state.x, y: range(...limits([...output.measured.y, ...output.curves.flatMap((curve) => near(curve.y, output.measured.y))])), title: output.name, unit: output.unit});
     state.sources.push(add(top, "measured", output.measured.x, output.measured.y, (now) => { const one = now.outputs.find((other) => other.name === output.name).measured; return [one.x, one.y]; }));
     output.curves.forEach((curve, i) => state.sources.push(add(top, COLOURS[i], curve.x, curve.y, (now) => { const one = now.outputs.find((other) => other.name === output.name).curves[i]; return [one.x, one.y]; })));
     charts.push(top);
@@ -80,7 +80,13 @@ async function draw() {
   state.x.properties.end.change.connect(zoomed);
   $("plots").dataset.drawn = String(state.asked);
   table(found);
-  commands($("commands"), null, found.python);
+  commands($("commands"), found.command, found.python);
+}
+
+// A model that runs away must not flatten the others: it leaves the picture after half a span beyond what was measured.
+function near(values, measured) {
+  const [low, high] = limits(measured), beyond = 0.5 * (high - low);
+  return values.filter((value) => value !== null && value >= low - beyond && value <= high + beyond);
 }
 
 // An error far beyond the signal itself is off the scale; the table says how bad it is.

@@ -5,9 +5,9 @@ const NAMES = ["start of training", "end of training", "end of validation", "end
 const PARTS = ["unused", "training", "validation", "test", "unused"];
 
 export class Cutter {
-  constructor(place, length, first, changed) {
+  constructor(place, length, rows, changed) {
     this.length = length;
-    this.first = first;
+    this.rows = rows;  // samples before which rows of the file are passed over, and their rows there
     this.changed = changed;
     this.lines = [0, length, length, length];
     this.layer = el("div", {class: "cutter"});
@@ -21,7 +21,7 @@ export class Cutter {
     const made = el("div", {class: "handle", role: "slider", tabindex: "0", "aria-label": `Row of the ${name}`, "aria-valuemin": "0", "aria-valuemax": String(this.length)});
     made.addEventListener("keydown", (event) => {
       const small = Math.max(1, Math.round(this.length / 100));
-      const steps = {ArrowLeft: -small, ArrowRight: small, PageDown: -10 * small, PageUp: 10 * small};
+      const steps = {ArrowLeft: -small, ArrowDown: -small, ArrowRight: small, ArrowUp: small, PageDown: -10 * small, PageUp: 10 * small};
       const to = event.key in steps ? this.lines[i] + (event.shiftKey ? Math.sign(steps[event.key]) : steps[event.key]) : {Home: 0, End: this.length}[event.key];
       if (to === undefined) return;
       event.preventDefault();
@@ -65,17 +65,23 @@ export class Cutter {
     this.handles.forEach((handle, i) => {
       handle.style.left = share(this.lines[i]);
       handle.setAttribute("aria-valuenow", String(this.lines[i]));
-      handle.setAttribute("aria-valuetext", `row ${this.lines[i]} of ${this.length}`);
+      handle.setAttribute("aria-valuetext", `row ${this.row(Math.min(this.lines[i], this.length - 1))} of the file`);
       // The one that opens a part that is empty so far is on top.
       handle.style.zIndex = String(i === 1 ? 4 : 3 - (i === 3 ? 2 : 0));
     });
+  }
+
+  // The row of a sample in the file.
+  row(sample) {
+    const [at, row] = this.rows.findLast(([first]) => first <= sample) ?? [0, 1];
+    return row + sample - at;
   }
 
   // The first and the last row of each part, by their numbers in the file; null where nothing is cut off.
   get cut() {
     const [start, train, validate, test] = this.lines;
     if (start === 0 && train === this.length) return null;
-    const part = (low, high) => (high > low ? [low + this.first, high - 1 + this.first] : null);
+    const part = (low, high) => (high > low ? [this.row(low), this.row(high - 1)] : null);
     return {training: part(start, train), validation: part(train, validate), test: part(validate, test)};
   }
 }

@@ -75,9 +75,9 @@ export function copyable(title, text, open = false) {
   return el("details", {class: "command", open}, el("summary", {text: title}), el("div", {}, shown, button));
 }
 
-export function commands(place, command, python) {
+export function commands(place, command, python, what = "") {
   const open = [...place.querySelectorAll("details")].map((one) => one.open);
-  fill(place, command ? copyable("Command line", command, open[0]) : null, python ? copyable("Python", python, open[command ? 1 : 0]) : null);
+  fill(place, command ? copyable(`${what}Command line`, command, open[0]) : null, python ? copyable(`${what}Python`, python, open[command ? 1 : 0]) : null);
 }
 
 export function number(value, digits = 4) {

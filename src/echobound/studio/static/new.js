@@ -1,63 +1,100 @@
 import {$, el, fill, get, post, page, complain, say, commands, number, duration, when, sentence} from "./dom.js";
 import {chart, limits, line, range, show, source} from "./plots.js";
 import {Cutter} from "./cutter.js";
-import {planForm} from "./planform.js";
+import {planForm, readingForm} from "./planform.js";
 
-const state = {file: null, columns: [], roles: {}, cutter: null, form: null, asked: 0, timed: "", trial: null, named: false};
+const state = {file: null, columns: [], roles: {}, cutter: null, form: null, reading: null, layout: "", proposed: "", asked: 0, inspected: 0, timed: "", trial: null, named: false};
 const ROLES = ["–", "input", "output", "time"];
+const LAYOUT = ["sheet", "header_row", "skip_rows", "dates"];  // where the table stands in the file: columns follow from it
+
+const of = (role) => state.columns.filter((column) => state.roles[column.key] === role).map((column) => column.key);
 
 function draft() {
-  const of = (role) => state.columns.filter((column) => state.roles[column.key] === role).map((column) => column.key);
   const picked = (id) => [...($(id)?.selectedOptions ?? [])].map((one) => one.value);
   return {
     files: {training: state.file ? [state.file] : [], validation: picked("validation-files"), test: picked("test-files")},
-    inputs: of("input"), outputs: of("output"), time: of("time")[0] ?? null,
-    sampling_time: $("sampling_time")?.value || null, missing: $("missing")?.value || null, resample: $("resample")?.value || null,
-    cut: state.cutter?.cut ?? null, sheet: sheet(), ...state.form.values(), run: state.named ? $("name").value : null,
+    inputs: of("input"), outputs: of("output"), time: of("time")[0] ?? null, reading: state.reading.values(),
+    cut: state.cutter?.cut ?? null, ...state.form.values(), run: state.named ? $("name").value : null,
   };
 }
+
+const said = (column) => column.notes.map((note) => el("p", {text: sentence(note)}));
 
 function columnRow(column, i) {
   const choose = el("select", {"aria-label": `Role of ${column.name}`, onchange: (event) => {
     state.roles[column.key] = event.target.value;
     changed();
+    inspectAgain();
   }}, ROLES.map((role) => el("option", {value: role, text: role, selected: state.roles[column.key] === role})));
-  return el("tr", {}, el("th", {scope: "row", text: column.name}), el("td", {}, choose), el("td", {text: column.unit ?? ""}),
+  const notes = el("div", {class: "said"}, said(column));
+  notes.dataset.column = column.key;
+  return el("tr", {}, el("th", {scope: "row"}, column.name, notes), el("td", {}, choose), el("td", {text: column.unit ?? ""}),
     el("td", {class: "n", text: number(column.low)}), el("td", {class: "n", text: number(column.high)}), el("td", {class: "n", text: column.missing ? number(column.missing) : ""}));
 }
 
-// Of a workbook with several sheets, one has to be named; the sentence of the command line says which there are.
-const sheet = () => ($("sheet-row").hidden ? null : $("sheet").value.trim() || null);
+// A file as `inspect` sees it. Notes stand with the column that they are about.
+function notes(found) {
+  fill($("inspection"), found.notes.length ? el("ul", {}, found.notes.map((note) => el("li", {text: sentence(note)}))) : null);
+  commands($("inspect-commands"), found.command, found.python, "Inspect: ");
+  for (const place of document.querySelectorAll("#columns .said")) {
+    const column = found.columns.find((one) => one.key === place.dataset.column);
+    fill(place, column ? said(column) : null);
+  }
+}
 
 async function open(name) {
-  $("sheet-row").hidden = !/\.xls[xm]$/i.test(name);
-  complain(null);
   state.file = name;
   state.cutter = null;
+  state.roles = {};
+  state.layout = state.proposed = "";
   history.replaceState(null, "", page("/new", {file: name}));
+  state.reading.clear();
+  await read(true);
+}
+
+// Read the file anew, after a change of how it is read too: roles of columns that are still there stay as they are.
+async function read(fresh = false) {
+  const mine = (state.inspected += 1), name = state.file, reading = state.reading.values();
+  complain(null);
+  const layout = JSON.stringify([name, LAYOUT.map((one) => reading[one])]), same = layout === state.layout;
   let found;
   try {
-    found = await get("/api/file", {name, sheet: sheet()});
+    found = await get("/api/file", {name, ...reading, ...(fresh ? {} : {time: of("time"), inputs: of("input"), outputs: of("output")})});
   } catch (error) {
+    if (mine !== state.inspected) return;
     complain(error);
-    for (const id of ["columns", "inspection", "reading"]) fill($(id));
+    if (same) return changed();
+    state.layout = "";
+    // How it is read can be said, so that a file that has to be told its sheet or its dates can be opened.
+    for (const id of ["columns", "inspection", "inspect-commands"]) fill($(id));
+    state.columns = [];
+    $("reading").hidden = false;
+    $("reading").querySelector("details").open = true;
     $("cut-section").hidden = $("plan-section").hidden = true;
     return;
   }
-  state.columns = found.columns;
-  state.roles = Object.fromEntries(found.columns.map((column) => [column.key, column.role ?? "–"]));
-  fill($("inspection"), found.notes.length ? el("ul", {}, found.notes.map((note) => el("li", {text: sentence(note)}))) : null);
-  fill($("columns"), el("table", {}, el("caption", {class: "unseen", text: `Columns of ${name}`}),
-    el("thead", {}, el("tr", {}, ["Column", "Role", "Unit", "From", "To", "Missing"].map((title, i) => el("th", {scope: "col", class: i > 2 ? "n" : null, text: title})))),
-    el("tbody", {}, found.columns.map(columnRow))));
-  fill($("reading"),
-    field("sampling_time", "Sampling time (s)", el("input", {id: "sampling_time", inputMode: "decimal", placeholder: found.sampling_time ? number(found.sampling_time) : "1, unless a column is the time"})),
-    field("missing", "Missing values", el("select", {id: "missing"}, found.missing_choices.map(([value, text]) => el("option", {value, text})))),
-    field("resample", "New sampling time (s)", el("input", {id: "resample", inputMode: "decimal", placeholder: "as it is"})));
-  $("reading").oninput = changed;
-  $("cut-section").hidden = $("plan-section").hidden = false;
+  if (mine !== state.inspected) return;
+  if (state.proposed !== name) state.reading.propose(found.proposed, found.sampling_time);
+  state.proposed = name;
+  if (!same) {
+    state.layout = layout;
+    state.columns = found.columns;
+    state.roles = Object.fromEntries(found.columns.map((column) => [column.key, state.roles[column.key] ?? column.role ?? "–"]));
+    fill($("columns"), el("table", {}, el("caption", {class: "unseen", text: `Columns of ${name}`}),
+      el("thead", {}, el("tr", {}, ["Column", "Role", "Unit", "From", "To", "Missing"].map((title, i) => el("th", {scope: "col", class: i > 2 ? "n" : null, text: title})))),
+      el("tbody", {}, found.columns.map(columnRow))));
+  }
+  notes(found);
+  $("reading").hidden = $("cut-section").hidden = $("plan-section").hidden = false;
   changed();
-  await channels(name);
+  if (!same) await channels(name);
+}
+
+// What is suspected of the plant is about the inputs and outputs that are chosen.
+let inspecting = null;
+function inspectAgain() {
+  clearTimeout(inspecting);
+  inspecting = setTimeout(() => read().catch(complain), 600);
 }
 
 function field(id, title, control, help) {
@@ -71,7 +108,7 @@ async function channels(name) {
   fill(place, el("p", {class: "quiet", text: "Drawing …"}));
   let found;
   try {
-    found = await get("/api/curves", {name, sheet: sheet(), width: Math.min(1200, place.clientWidth)});
+    found = await get("/api/curves", {name, ...Object.fromEntries(Object.entries(state.reading.values()).filter(([one]) => LAYOUT.includes(one))), width: Math.min(1200, place.clientWidth)});
   } catch (error) {
     fill(place);
     complain(error);
@@ -83,13 +120,13 @@ async function channels(name) {
   const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && roleOf(column) !== "time").slice(0, 12);
   for (const [i, column] of shown.entries()) {
     const last = i === shown.length - 1;
-    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "row" : "", tools: false});
+    const one = chart({height: shown.length < 4 ? 130 : 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "sample" : "", tools: false});
     line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[roleOf(column)] ?? "measured", 1.2);
     charts.push(one);
   }
   const view = await show(charts, place.appendChild(el("div", {role: "img", "aria-label": `Over the rows of the file: ${shown.map((column) => column.name).join(", ")}`})));
   const frame = (view.child_views?.[0] ?? view).frame?.bbox;
-  state.cutter = new Cutter(place, found.length, found.rows[0] ?? 1, changed);
+  state.cutter = new Cutter(place, found.length, found.rows, changed);
   if (frame) { state.cutter.layer.style.left = `${frame.left}px`; state.cutter.layer.style.right = "auto"; state.cutter.layer.style.width = `${frame.width}px`; }
   place.dataset.drawn = "yes";
 }
@@ -159,7 +196,7 @@ function before(settled) {
 // Time depends on what is drawn and on the data, not on how many: a few draws are timed once for each.
 async function estimate(content, settled, mine) {
   const {epsilon, beta, networks, bound, seed, discarded, joint, stop, target, committee, ...rest} = content.plan;
-  const key = JSON.stringify([content.files, content.inputs, content.outputs, content.cut, content.resample, rest, content.computing, settled.blocks]);
+  const key = JSON.stringify([content.files, content.inputs, content.outputs, content.cut, content.reading, rest, content.computing, settled.blocks]);
   const words = () => { $("time").textContent = state.trial ? `about ${duration((state.trial.each * settled.networks * settled.families.length) / state.trial.workers + state.trial.rest)}, by ${state.trial.draws} trial draws that nobody looks at` : ""; };
   if (key === state.timed) return words();
   $("time").textContent = "timing a few draws …";
@@ -173,7 +210,6 @@ async function estimate(content, settled, mine) {
   words();
 }
 
-$("sheet").addEventListener("change", () => state.file && open(state.file));
 $("name").addEventListener("input", () => { state.named = true; changed(); });
 $("start").addEventListener("click", async () => {
   $("start").disabled = true;
@@ -190,6 +226,7 @@ $("start").addEventListener("click", async () => {
 async function begin() {
   const [folder, form] = await Promise.all([get("/api/folder"), get("/api/form")]);
   state.form = planForm($("plan"), form.groups, changed);
+  state.reading = readingForm($("reading"), form.reading, inspectAgain);
   const names = folder.files.map((file) => file.name);
   const wanted = new URLSearchParams(location.search).get("file");
   fill($("file"), el("option", {value: "", text: names.length ? "Choose a file" : "No files yet: drop some on the first page"}), names.map((name) => el("option", {value: name, text: name, selected: name === wanted})));

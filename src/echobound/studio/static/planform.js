@@ -19,6 +19,34 @@ function field(one, changed) {
   return el("div", {class: "field"}, el("label", {for: id, text: one.label}), made, list, help);
 }
 
+function read(all, id) {
+  const found = {};
+  for (const one of all) {
+    const input = document.getElementById(id(one));
+    const value = one.kind === "flag" ? input.checked : input.value.trim();
+    if (value !== (one.kind === "flag" ? Boolean(one.default) : "")) found[one.name] = value;
+  }
+  return found;
+}
+
+// How the file is read: what is needed often in sight, the rest on request.
+export function readingForm(place, all, changed) {
+  const grid = (several) => el("div", {class: "grid-fields"}, several.map((one) => field(one, changed)));
+  fill(place, grid(all.filter((one) => one.first)), el("details", {}, el("summary", {text: "More about how the file is read"}), grid(all.filter((one) => !one.first))));
+  place.addEventListener("submit", (event) => event.preventDefault());
+  const control = (name) => document.getElementById(`setting-${name}`);
+  const hints = Object.fromEntries(all.map((one) => [one.name, control(one.name).placeholder]));
+  return {
+    values: () => read(all, (one) => `setting-${one.name}`),
+    clear() { for (const one of all) Object.assign(control(one.name), {value: "", placeholder: hints[one.name]}); },
+    // What the command that `inspect` proposes has; the sampling time that was found is what holds if none is given.
+    propose(given, period) {
+      for (const [name, value] of Object.entries(given)) if (control(name) && !control(name).value) control(name).value = value;
+      if (period) control("sampling_time").placeholder = String(Number(period.toPrecision(6)));
+    },
+  };
+}
+
 export function planForm(place, groups, changed) {
   const all = groups.flatMap((group) => group.fields.map((one) => ({...one, computing: group.title === "Computing"})));
   const first = all.filter((one) => one.first);
@@ -27,13 +55,8 @@ export function planForm(place, groups, changed) {
   place.addEventListener("submit", (event) => event.preventDefault());
   return {
     values() {
-      const found = {plan: {}, computing: {}};
-      for (const one of all) {
-        const input = document.getElementById(`setting-${one.name}`);
-        const value = one.kind === "flag" ? input.checked : input.value.trim();
-        if (value !== "" && value !== false) found[one.computing ? "computing" : "plan"][one.name] = value;
-      }
-      return found;
+      const of = (computing) => read(all.filter((one) => one.computing === computing), (one) => `setting-${one.name}`);
+      return {plan: of(false), computing: of(true)};
     },
   };
 }

@@ -17,11 +17,11 @@ function figures() {
   }
   fill($("figures"),
     figure(`${number(now.done)} / ${number(now.planned)}`, now.stream === "fresh networks" ? "fresh networks" : "networks", "done"),
-    figure(number(now.best, 5), `best ${now.score} so far`, "best", "lead"),
+    figure(number(now.best, 5), now.running ? `best ${now.score} so far` : `best ${now.score}`, "best", "lead"),
     now.running ? figure(now.rate ? `${number(now.rate, 3)} /s` : "–", "rate", "rate") : null,
     now.running ? (now.planned && now.done >= now.planned ? figure("finishing", "models, verdict, page", "left") : figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left")) : null,
-    now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null,
-    figure(now.running ? "running" : facts.state ?? "", "state", "state"));
+    now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null);
+  $("progress").hidden = !now.running && now.finished;
   $("progress").value = now.planned ? now.done / now.planned : 0;
   const thinned = now.shown < now.done ? ` ${number(now.shown)} of ${number(now.done)} networks are shown: the first few of each stretch, which is a fair sample since draws are independent, and every improvement.` : "";
   const off = state.dots?.off ? ` Off the scale: ${number(state.dots.off)}.` : "";
@@ -36,7 +36,7 @@ function controls() {
   const {facts, jobs} = state.content;
   const running = jobs.find((job) => job.state === "running"), queued = jobs.find((job) => job.state === "queued");
   const last = [...jobs].reverse().find((job) => job.kind === "identify");
-  const ended = last && ["stopped", "failed", "interrupted"].includes(last.state) && facts.state !== "running" ? last : null;
+  const ended = last && ["stopped", "failed", "interrupted"].includes(last.state) && !["running", "finished"].includes(facts.state) ? last : null;
   const tell = (job, what) => async () => {
     try { await post("/api/job", {key: job.key, what}); say(what === "stop" ? "Asked to stop" : "Goes on"); await look(); } catch (error) { complain(error); }
   };
@@ -44,7 +44,9 @@ function controls() {
     running ? el("button", {type: "button", text: "Stop", title: "As Ctrl-C: what is finished is kept", onclick: tell(running, "stop")}) : null,
     queued && !running ? el("button", {type: "button", text: "Take off the queue", onclick: tell(queued, "stop")}) : null,
     ended ? el("button", {type: "button", text: "Go on", onclick: tell(ended, "go on")}) : null);
-  if (ended && !state.told) complain(ended.state === "stopped" ? null : new Error(ended.sentence));
+  const alone = facts.state === "unfinished" && !jobs.length;
+  $("ended").hidden = !ended && !alone;
+  $("ended").textContent = ended ? sentence(ended.sentence || ended.state) : alone ? "This run was started elsewhere and is not finished: the command that started it goes on." : "";
   if (!running && facts.state === "running" && !state.foreign) {
     state.foreign = true;
     say("This run was started elsewhere and is watched here");
@@ -61,8 +63,7 @@ function plan() {
     ["committee", found.committee ? `the best ${found.committee} networks` : null], ["seed", found.seed === undefined ? null : String(found.seed)],
     ["digest", found.digest ? el("code", {text: found.digest.slice(0, 16)}) : null], ["made", facts.made ? when(facts.made) : null],
   ]));
-  const job = jobs.find((one) => one.kind === "identify");
-  commands($("commands"), job?.command ?? `echobound show ${name}`, job?.python ?? `from echobound import RunFolder\n\nfolder = RunFolder(${JSON.stringify(name)})\nprint(folder.certificate.statement)`);
+  commands($("commands"), state.content.command, state.content.python);
 }
 
 function looks() {

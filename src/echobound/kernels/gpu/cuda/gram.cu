@@ -1,8 +1,8 @@
 // Gram matrices [Phi, Y]'[Phi, Y] by the double-precision matrix unit: lower triangle, tile by tile, each tile by one
 // thread block that runs over all rows. TILE is the side of a tile, each warp holds 32 x 32 of it.
 
-#define DEPTH 16   // rows of phi in hand
-#define STAGES 4   // of them on the way from memory
+// DEPTH rows of phi are in hand, and STAGES times as many on the way from memory. Sums run in the order of the rows
+// whatever they are, and whatever TILE is.
 #define PITCH (TILE + 4)  // rows in shared memory start 4 doubles apart (mod 16), so that fragments meet no bank twice
 #define SIDE (TILE / 32)
 #define GRAM_THREADS (32 * SIDE * SIDE)
