@@ -109,7 +109,7 @@ def test_a_winner_that_cannot_be_confirmed_is_refused(tmp_path):
 
 
 def test_an_audit_applies_the_rule_of_the_plan_again(tmp_path, monkeypatch):
-    """A folder made by a search that left the refusal out: every row as computed, and a best that nobody can confirm."""
+    """A folder made by a search that left the refusal out: all rows as computed, a best that nobody confirms."""
     monkeypatch.setattr(sys.modules["echobound.identify"], "_require_confirmable", lambda *given: None)
     run = identify(chaotic(600, 0), chaotic(400, 1), **CHAOS, run=tmp_path / "run").run
     outcome = audit(run, sample=0, seed=1)

@@ -154,8 +154,8 @@ class Retraining:
         [row] = rows[(rows["family"] == picked[0]) & (rows["index"] == picked[1])]
         if allowed and (moved := drawn.moved(row)) > allowed:
             self.faults.unconfirmed.append(
-                f"{self.drawn.one} {row['index']}, the best: {moved:.2g} of its score changes when its readout changes in the"
-                f" twelfth digit, where the plan refuses more than {allowed:g}"
+                f"{self.drawn.one} {row['index']}, the best: {moved:.2g} of its score changes when its readout changes"
+                f" in the twelfth digit, where the plan refuses more than {allowed:g}"
             )
 
     def _check_picked(self, file: str, model: Any, picked: Draw) -> None:

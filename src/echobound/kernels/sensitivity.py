@@ -6,8 +6,9 @@ the last bits of the state accumulate over a hundred steps, and a ridge of 1e-8 
 into 4e-7 of the readout at order 200, on any kernel.
 
 How *far* scores move does not say where to: rounding that can make a network worse does not explain a better score. So
-what is found elsewhere must lie within the signed range of what imitated rounding gives. For a row that hardly moves the
-range is extended at either end by the distance between its last two, or by half its own width (two kernels differed by
+what is found elsewhere must lie within the signed range of what imitated rounding gives. For a row that hardly moves
+the range is extended at either end by the distance between its last two, or by half its own width (two
+kernels differed by
 7.2e-9 where 128 tries reached 6.6e-9); beyond that it is "different". A row that moves visibly has no such margin: its
 range has long tails (a FIT of -1573 came to -86 and -28 in 128 tries, and could have been forged to 29), and what lies
 outside is "unconfirmed": nobody can tell, which is neither a confirmation nor an accusation.
@@ -122,7 +123,7 @@ class Spread:
         return bool(((self.tried.min(axis=0) <= scores) & (scores <= self.tried.max(axis=0))).all())
 
     def nearly(self, scores: Array) -> bool:
-        """Whether they lie no further outside than the next try may go, where that is so little that nobody gains by it.
+        """Whether they lie no further outside than the next try may go, where that is too little to gain by.
 
         That is as far as the last two at that end are apart, or half the width of the range.
         """
