@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -107,6 +108,17 @@ def test_a_winner_that_cannot_be_confirmed_is_refused(tmp_path):
         identify(chaotic(600, 0), chaotic(400, 1), **CHAOS, confirm=-1)
 
 
+def test_an_audit_applies_the_rule_of_the_plan_again(tmp_path, monkeypatch):
+    """A folder made by a search that left the refusal out: all rows as computed, a best that nobody confirms."""
+    monkeypatch.setattr(sys.modules["echobound.identify"], "_require_confirmable", lambda *given: None)
+    run = identify(chaotic(600, 0), chaotic(400, 1), **CHAOS, run=tmp_path / "run").run
+    outcome = audit(run, sample=0, seed=1)
+    assert outcome.outcome == "cannot be confirmed"
+    [said] = outcome.unconfirmed
+    assert "the best" in said
+    assert "where the plan refuses more than 0.1" in said
+
+
 def test_ordinary_runs_are_not_refused(ph_records, tmp_path):
     run = identify(*ph_records, law="paper", order=12, networks=20, beta=1e-3, run=tmp_path / "run").run
     verify(run, fresh=3)
@@ -121,8 +133,9 @@ def test_a_range_is_signed():
     found = Spread(np.array([[-40.0, 0.2], [-60.0, 0.1], [-50.0, 0.15], [-30.0, 0.3], [-20.0, 0.25]]))
     assert found.holds(np.array([-60.0, 0.3]))
     assert not found.holds(np.array([-61.0, 0.3]))
-    assert found.nearly(np.array([-69.0, 0.1])), "no further out than the last two are apart"
-    assert not found.nearly(np.array([-71.0, 0.1]))
+    assert not found.nearly(np.array([-60.1, 0.1])), "where it moves visibly, no further than it was seen to go"
+    tails = Spread(np.array([[-1573.0], [-1600.0], [-86.0], [-28.0]]))
+    assert tails.agreement(np.array([0.0]), 1.0) == "unconfirmed", "not what two tries at its end are apart"
     assert not found.nearly(np.array([-30.0, 0.5])), "each score by itself"
     assert found.agreement(np.array([99.9, 0.2]), 3.0) == "unconfirmed"
     worse = Spread(np.array([[-40.0], [-1e6], [-39.0], [-5000.0]]))

@@ -49,3 +49,5 @@ def test_every_sentence_is_linked_to_a_rule():
     assert named <= {rule.name for rule in RULES}
     covered = {kind for sentence, _, _ in table for kind in re.findall(r"`([^`]+)`", sentence)}
     assert set(Statement.kinds) <= covered
+    unused = {rule.name for rule in RULES} - named
+    assert len(unused) < 10, unused

@@ -469,6 +469,45 @@ def any_window(campaigns, rng):
     return sum(window_band(min(2000, campaigns - done), rng, 10, 10) for done in range(0, campaigns, 2000))
 
 
+# ---------------------------------------------------------------- all promises of a certificate together
+
+
+@rule("together: best, worst, third best, both ends and the range between them", 5 * BETA, exact=False)
+def all_promises(campaigns, rng):
+    u = np.sort(uniform(campaigns, 100, rng), axis=1)
+    count = certify(
+        -u[0],
+        score="fit",
+        direction="max",
+        epsilon=0.1,
+        beta=BETA,
+        law={},
+        seed=0,
+        digests={},
+        statements=[Removal.of(-u[0], discarded=2, beta=BETA, score="fit"), BothEnds.of(-u[0], beta=BETA, score="fit")],
+    ).not_stated
+    assert any("all 5 promises hold together with confidence 1 - 0.25" in sentence for sentence in count)
+    both, alone = BothEnds.of(-u[0], beta=BETA), epsilon_exact(100, BETA)
+    best, worst = u[:, 0], 1 - u[:, -1]
+    wrong = (best > alone) | (worst > alone) | (u[:, 2] > epsilon_exact(100, BETA, discarded=2))
+    wrong |= (best > both.epsilon) | (worst > both.epsilon) | (best + worst > both.epsilon_outside)
+    return int(wrong.sum())
+
+
+@rule("together: error limit, failure rate and band for sure of two models", 6 * BETA, exact=False)
+def all_limits(campaigns, rng):
+    wrong = np.zeros(campaigns, dtype=bool)
+    for _ in range(2):
+        errors = rng.exponential(size=(campaigns, 59))
+        largest, epsilon = errors.max(axis=1), ErrorLimit.of(errors[0], beta=BETA).epsilon
+        rates = np.array([FailureRate(episodes=59, failures=x, beta=BETA).epsilon for x in range(60)])
+        peaks = rng.exponential(size=(campaigns, 59)).max(axis=1)
+        wrong |= (
+            (np.exp(-largest) > epsilon) | (np.exp(-peaks) > epsilon) | (rates[(errors > 3).sum(axis=1)] < np.exp(-3))
+        )
+    return int(wrong.sum())
+
+
 # ---------------------------------------------------------------- words, and ties everywhere
 
 

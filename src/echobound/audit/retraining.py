@@ -131,6 +131,8 @@ class Retraining:
     def check_models(self) -> None:
         """Train the picked network and the committee again."""
         kept, model, committee = self._kept(), self._stored("model"), self._stored("committee")
+        if kept:
+            self._require_confirmable(kept[0])
         files = {"model": "model.npz", "committee": "committee.npz"} | self.folder.model_files
         if model is not None and not kept:
             self.faults.report(files["model"], "", f"no model, since all {self.drawn.many} diverged", "one")
@@ -144,6 +146,17 @@ class Retraining:
             for member, draw in zip(committee.members, stored, strict=True):
                 if draw in kept:
                     self._check_model(files["committee"], f"network {draw[1]}", member, draw)
+
+    def _require_confirmable(self, picked: Draw) -> None:
+        """The rule of the plan by which a search refuses a best network that follows from rounding, applied again."""
+        allowed, rows = self.folder.plan.confirm, self.folder.search
+        drawn = next(one for one in self.candidates if one.family == picked[0])
+        [row] = rows[(rows["family"] == picked[0]) & (rows["index"] == picked[1])]
+        if allowed and (moved := drawn.moved(row)) > allowed:
+            self.faults.unconfirmed.append(
+                f"{self.drawn.one} {row['index']}, the best: {moved:.2g} of its score changes when its readout changes"
+                f" in the twelfth digit, where the plan refuses more than {allowed:g}"
+            )
 
     def _check_picked(self, file: str, model: Any, picked: Draw) -> None:
         """Train what was picked again: a network, or each member of a committee."""

@@ -21,8 +21,9 @@ from echobound.scenario.words import judged_words, outcome_words, upward
 class OuterRank(ScoreStatement):
     """Where the picked network, as it is delivered, stands among fresh ones on an outer block of data.
 
-    What blocks in turn score is each network trained on the others, so nothing is known of the one that was trained
-    again on all of them. Fresh networks, drawn and trained as it was, are independent of it and of the outer data: given
+    What blocks in turn score is each network trained on the others, so nothing is known of the one that was
+    trained again on all of them. Fresh networks, drawn and trained as it was, are independent of
+    it and of the outer data: given
     both, each beats it there with the same probability V, and the limit of a number of trials holds, at every number of
     them together.
     """
