@@ -28,7 +28,7 @@ from echobound.kernels.training import train_network
 from echobound.network import Choice, Committee, EchoStateNetwork, LeastSquares, ReservoirLaw, broad, paper
 from echobound.plan import SettledPlan
 from echobound.plants import ph_experiment
-from echobound.runs.assessment import content_of
+from echobound.runs.assessed import content_of
 from echobound.runs.derivation import certificate_of
 from echobound.runs.folder import RunFolder
 from echobound.runs.ledger import Ledger, rows_digest

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from echobound.arrays import Array
 from echobound.report import figures
@@ -221,7 +222,7 @@ def families_plot(families: Sequence[FamilyRange], label: str) -> LayoutDOM:
     return _stack([plot])
 
 
-def compact(time: Array) -> Array:
+def compact(time: Array) -> NDArray[np.floating[Any]]:
     """Times in single precision, where that moves none by more than a hundredth of a step.
 
     Examples
