@@ -19,7 +19,7 @@ CORE := test_files test_typed test_runs_folder test_runs_database test_identify 
 	test_scenario_bounds test_data_formats test_estimators
 
 lowest: $(LOWEST)/.ready
-	$(LOWEST)/bin/python -m pytest $(CORE:%=tests/%.py)
+	$(LOWEST)/bin/python -m pytest -n 2 $(CORE:%=tests/%.py)
 	cd $(LOWEST) && bin/echobound demo --run $$(mktemp -d)/demo --quiet
 
 $(LOWEST)/.ready: pyproject.toml $(shell find src -name '*.py')

@@ -1,6 +1,6 @@
 """Attack echobound: kills, concurrent starts, mutated files, damaged folders, options at the edges; count what falls.
 
-    python benchmarks/attack.py [--size small|full] [--only files,folders,...] [--minutes 10]
+    python benchmarks/attack.py [--size small|full] [--only files,folders,...] [--minutes 10] [--again]
 
 Counted are: lost (a run that cannot be opened or resumed, or another result), traceback (an error that is not one
 sentence), hang (over 10 s), memory (over 2 GiB) and crash (the process is gone). Attempts are numbered, and each is
@@ -36,6 +36,8 @@ SIZES = {
 }
 FALLEN = ("lost", "traceback", "hang", "memory", "crash")
 SECONDS, BYTES = 10.0, 2 << 30
+AGAIN = "; tried again: "
+BEGIN, END = "<!-- what was tried -->", "<!-- end -->"
 KEPT = 30.0  # seconds after which what was tried is written down
 
 
@@ -119,6 +121,28 @@ def run(kind: str, count: int, state: dict, deadline: float, save: Callable[[], 
                 break
 
 
+def again(kind: str, state: dict) -> None:
+    """Try again what fell, under its number: the count stays as it was, and the note says what comes of it now."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, notes = Path(name), state[kind]["notes"]
+        importlib.import_module(f"attacks.{kind}").prepare(folder)
+        for number in sorted(map(int, notes)):
+            [(_, outcome, note)] = attempts(kind, folder, number, number + 1)
+            notes[str(number)] = f"{notes[str(number)].split(AGAIN)[0]}{AGAIN}{outcome} {note}".rstrip()
+            print(f"{kind} {number}: {notes[str(number)]}", flush=True)
+
+
+def written(state: dict) -> None:
+    """Put the table, and what fell, into ATTACK.md."""
+    file = HERE / "ATTACK.md"
+    before, _, after = file.read_text().partition(BEGIN)
+    fell = [f"- {kind} {number}: {note}" for kind, done in state.items() for number, note in done["notes"].items()]
+    content = "\n".join(
+        [BEGIN, table(state), "", "What fell, with what came of it under the same number later:", "", *fell]
+    )
+    file.write_text(f"{before}{content}\n{END}{after.partition(END)[2]}")
+
+
 def table(state: dict) -> str:
     """What was tried and what came of it, as Markdown."""
     lines = [
@@ -138,6 +162,7 @@ def main() -> None:
     parser.add_argument("--size", choices=("small", "full"), default="full")
     parser.add_argument("--only", default=",".join(SIZES))
     parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--again", action="store_true", help="only try again what fell, under its number")
     parser.add_argument("--fresh", action="store_true", help="forget what was tried before")
     arguments = parser.parse_args()
     small, file = arguments.size == "small", HERE / "attack.json"
@@ -149,7 +174,13 @@ def main() -> None:
             file.write_text(json.dumps(state, indent=1, sort_keys=True) + "\n")
 
     for kind in arguments.only.split(","):
-        run(kind, SIZES[kind][0 if small else 1], state, deadline, save)
+        if not arguments.again:
+            run(kind, SIZES[kind][0 if small else 1], state, deadline, save)
+        elif state.get(kind, {}).get("notes"):
+            again(kind, state)
+    save()
+    if not small:
+        written(state)
     print(table(state))
     sys.exit(any(done["outcomes"].get(name) for done in state.values() for name in FALLEN))
 

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("files", "sklearn", "dask")
-TESTS = ("pytest", "hypothesis", "mpmath", "jsonschema", "polars")  # of the extra `dev`
+TESTS = ("pytest", "pytest-xdist", "hypothesis", "mpmath", "jsonschema", "polars")  # of the extra `dev`
 
 
 def lowest():

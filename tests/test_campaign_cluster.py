@@ -7,13 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 from campaigns import campaign, same
 from test_cli import echobound, refused
 
+from echobound.campaign import dispatch
+from echobound.campaign.engines import cluster as cluster_module
 from echobound.campaign.engines import get_engine
 from echobound.campaign.engines.cluster import Dask
 from echobound.errors import RunError
@@ -135,6 +139,37 @@ def test_two_of_three_workers_killed_during_the_run(cluster, problem, expected):
     assert max(ahead) <= 6, "two batches for each worker"
     assert (origin["engine"], origin["networks"]) == ("dask", COUNT)
     assert set(listening(cluster)) == {"0100007F"}, "127.0.0.1, nothing else"
+
+
+@pytest.mark.slow
+def test_the_batches_of_a_stopped_worker_go_elsewhere(cluster, problem, expected, monkeypatch):
+    """It keeps its connection, so that Dask waits for it for five minutes."""
+    monkeypatch.setattr(dispatch, "STALLED", 1.0)
+    monkeypatch.setattr(cluster_module, "LIFELESS", 3.0)
+    monkeypatch.setattr(cluster_module, "ANSWER", 1.0)
+    stopped, _ = cluster.exactly(2)
+    with Dask(cluster.address) as engine, Ledger(None, "p", NAMES) as ledger:
+        engine._client.wait_for_workers(2, timeout=60)
+        taken, elsewhere = [], engine.elsewhere
+        engine.elsewhere = lambda overdue: taken.append(elsewhere(overdue)) or taken[-1]
+
+        def stop(event):
+            if event.fresh and not taken:
+                stopped.send_signal(signal.SIGSTOP)
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = campaign(problem, range(COUNT), ledger, engine=engine, batch=8, on_progress=stop)
+            assert any(taken)
+            assert same(rows, expected)
+            # A worker that is stopped before it begins is waited for, and that is said.
+            waker = threading.Timer(3.0, stopped.send_signal, [signal.SIGCONT])
+            waker.start()
+            with pytest.warns(UserWarning, match="not all workers of .* have said their versions: is one"):
+                Dask(cluster.address).close()
+        finally:
+            stopped.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.slow

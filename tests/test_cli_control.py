@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from echobound import identify, ph_experiment
 from echobound.cli.main import app
 from echobound.errors import EchoboundError
+from echobound.runs import RunFolder
 
 runner = CliRunner()
 
@@ -87,7 +88,9 @@ def test_a_reference_out_of_reach_is_said(folder):
         (["--scenarios", "many"], "number of networks or 'committee'"),
         (["--scenarios", "50"], "between 1 and 19"),
         (["--model", "both"], "network or committee"),
-        (["--disturbance", "q9"], "q9 not found"),
+        (["--disturbance", "q9"], r"each output (pH) and each disturbance (q9): q9 not found"),
+        (["--page", "nowhere/loop.html"], "nowhere is not a folder"),
+        (["--model", "network", "--export-c", __file__], "is a file: give another name"),
         (["--iterations", "0"], "at least 1"),
         (["--lost", "2"], "between 0 and 1"),
     ],
@@ -96,3 +99,13 @@ def test_bad_input(folder, arguments, message):
     done = run(folder, *arguments)
     assert isinstance(done.exception, EchoboundError)
     assert message in str(done.exception)
+
+
+def test_what_stood_in_is_counted(folder):
+    from echobound.cli.control import _stood_in
+    from echobound.control import MPC, PHProcess, simulate_closed_loop
+
+    controller = MPC(RunFolder(folder / "run").network, horizon=5)
+    wanted = np.where(np.arange(10) < 4, np.nan, 7.1)
+    loop = simulate_closed_loop(PHProcess(), controller, wanted, preview=False)
+    assert _stood_in(loop) == ["At 4 of 10 samples the reference is not a number: the last one is held."]

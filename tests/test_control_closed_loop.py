@@ -84,7 +84,11 @@ def test_ones_own_plant(tmp_path):
     plant = plant_of(f"{file}:make")
     plant.start()
     assert plant.step(np.array([16.0]), np.zeros(0))[0] == pytest.approx(15.1)
-    for function, message in [("number", "returned a int"), ("broken", "ZeroDivisionError"), ("none", "no function")]:
+    for function, message in [
+        ("number", "returned int: a"),
+        ("broken", "ZeroDivisionError"),
+        ("none", "no function"),
+    ]:
         with pytest.raises(InputError, match=message):
             plant_of(f"{file}:{function}")
     for name, message in [("pH2", "a plant is ph, or file.py:function"), ("no.py:make", "not a file")]:

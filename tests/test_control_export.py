@@ -1,5 +1,6 @@
 """The controller in C: what it decides against the same in Python, at every sample; what it refuses."""
 
+import re
 import shutil
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 pytest.importorskip("daqp")
 
 from controlled import mimo_network, mixed_members, ph_network, ph_run, two_by_two
+from test_export_c import ADVISORY
 
 from echobound.control import MPC, Effort, Faults, FunctionPlant, PHProcess, export_controller, simulate_closed_loop
 from echobound.errors import InputError
@@ -43,6 +45,74 @@ def test_it_decides_as_the_same_in_python(kind, tmp_path):
         assert built.returncode == 0, built.stderr
         ran = subprocess.run([tmp_path / compiler], capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("kind", ["bounds", "several", "cascade"])
+def test_no_required_rule_of_misra_is_broken(kind, tmp_path):
+    if not shutil.which("cppcheck"):
+        pytest.skip("cppcheck is not installed")
+    export_controller(KINDS[kind](), tmp_path, name="ph")
+    command = ["cppcheck", "--std=c99", "--addon=misra", "--enable=style", "--quiet", tmp_path / "ph.c"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    rules = set(re.findall(r"misra-c2012-([\d.]+)", found))
+    assert rules
+    assert rules <= ADVISORY, found
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ["bounds", "several", "no_gate"])
+def test_the_header_says_how_much_memory_it_takes(kind, tmp_path):
+    exported = export_controller(KINDS[kind](), tmp_path, name="ph")
+    text = (tmp_path / "ph.h").read_text()
+    said = re.search(
+        r"Memory: (\d+) bytes a controller.*, (\d+) bytes of constant tables,\n \* about (\d+) bytes", text
+    )
+    assert int(said.group(1)) == exported.compiled().bytes
+    if "gcc" in COMPILERS:
+        command = ["gcc", "-std=c99", "-O2", "-fstack-usage", "-c", "ph.c"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        frames = [int(line.split("\t")[1]) for line in (tmp_path / "ph.su").read_text().splitlines()]
+        assert max(frames) <= int(said.group(3)) <= 4 * max(frames)
+        sizes = subprocess.run(["size", "-A", "ph.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        constants = sum(int(size) for size in re.findall(r"^\.rodata\S*\s+(\d+)", sizes, flags=re.MULTILINE))
+        assert 0.8 * int(said.group(2)) <= constants <= 1.2 * int(said.group(2)) + 200  # padding; what is folded away
+
+
+@needs_compiler
+def test_a_start_without_numbers_and_a_step_without_rows_are_survived(tmp_path):
+    """In C, where nothing is checked before: the stated values stand in, and the loop recovers."""
+    controller = MPC(mimo_network(), horizon=6, manipulated=["a"], output_high=2.0, effort=PLAIN)
+    export_controller(controller, tmp_path, name="ph")
+    (tmp_path / "main.c").write_text("""
+#include "ph.h"
+#include <math.h>
+#include <stdio.h>
+int main(void)
+{
+    static ph_controller c;
+    ph_result r;
+    const double none[2] = { NAN, NAN };
+    const double broken[2] = { NAN, 1e300 };
+    const double good[2] = { 0.0, 0.0 };
+    ph_start(&c, none, none, broken);
+    for (int k = 0; k < 90; k++) {
+        ph_step(&c, good, (k % 3) ? 1U : 0U, good, (k % 2) ? 1U : 0U, (k < 40) ? broken : good, &r);
+        printf("%.17g %d %d %d %d\\n", r.u[0], isfinite(r.cost) != 0, r.reference_held, r.disturbance_held, r.lost[1]);
+    }
+    return 0;
+}
+""")
+    command = [COMPILERS[0], "-std=c99", "main.c", "ph.c", "-lm", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    told = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True).stdout
+    u, finite, reference, known, lost = np.array([line.split() for line in told.splitlines()], dtype=float).T
+    assert (u >= controller.bounds.low[0]).all()
+    assert (u <= controller.bounds.high[0]).all()
+    assert finite.all()
+    k = np.arange(90)
+    np.testing.assert_array_equal(reference, k % 3 == 0)
+    np.testing.assert_array_equal(known, k % 2 == 0)
+    np.testing.assert_array_equal(lost, k < 40)  # 1e300 is no measurement
 
 
 @needs_compiler
@@ -123,9 +193,23 @@ def test_what_it_cannot_do_is_refused_in_one_sentence(make, message, tmp_path):
 @needs_compiler
 def test_misuse_from_python(tmp_path):
     compiled = export_controller(KINDS["several"](), tmp_path).compiled()
-    with pytest.raises(InputError, match="needs values of w"):
+    with pytest.raises(InputError, match="has not been started"):
+        compiled.step([0.0, 0.0], [0.0, 0.0], disturbance=0.0)
+    with pytest.raises(InputError, match=r"does not move \(w\): give their values"):
         compiled.start([0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(InputError, match="must be a number, got 0, nan"):
+        compiled.start([0.0, np.nan], [0.0, 0.0], disturbance=0.0)
+    with pytest.raises(InputError, match="2 outputs was expected"):
+        compiled.start([0.0, 0.0], 0.0, disturbance=0.0)
     compiled.start([0.0, 0.0], [0.0, 0.0], disturbance=0.0)
+    with pytest.raises(InputError, match="2 outputs was expected"):
+        compiled.step([0.0, 0.0], 0.0, disturbance=0.0)
+    with pytest.raises(InputError, match=r"reference must be \(step, 2\)"):
+        compiled.step([], [0.0, 0.0], disturbance=0.0)
+    with pytest.raises(InputError, match=r"known disturbance must be \(step, 1\)"):
+        compiled.step([0.0, 0.0], [0.0, 0.0], disturbance=[])
+    with pytest.raises(InputError, match="needs values of w"):
+        compiled.step([0.0, 0.0], [0.0, 0.0])
     with pytest.raises(InputError, match="give no age"):
         compiled.step([0.0, 0.0], [0.0, 0.0], disturbance=0.0, age=1)
 

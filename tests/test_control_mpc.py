@@ -101,6 +101,28 @@ def test_what_is_not_a_number_is_replaced_and_said():
     assert np.isfinite(step.u).all()
 
 
+def test_a_known_disturbance_that_is_not_a_number_is_said():
+    controller = MPC(mimo_network(), horizon=5, manipulated=["a", "b"])
+    controller.start([0.0, 0.0], [0.0, 0.0], disturbance=0.1)
+    step = controller.step([0.1, 0.0], [0.0, 0.0], disturbance=np.nan)
+    assert step.notes == ("the known disturbance is not a number: the last one is held",)
+    with pytest.raises(InputError, match="must be numbers when the controller is started"):
+        controller.start([0.0, 0.0], [0.0, 0.0], disturbance=np.nan)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_sensor_that_is_broken_does_no_lasting_harm():
+    controller = MPC(ph_network(), horizon=6)
+    controller.start(15.0, 7.0)
+    readings = [controller.step(7.0, far).reading for k in range(40) for far in (1.7e308, -1.7e308, np.inf, 1e200)]
+    assert all(one.lost.all() for one in readings)
+    for _ in range(40):
+        step = controller.step(7.2, 7.0)
+    assert step.converged
+    assert step.notes == ()
+    assert step.u[0] != 15.0
+
+
 def test_a_model_that_overflows_holds_the_input():
     from dataclasses import replace
 

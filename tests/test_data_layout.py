@@ -105,6 +105,6 @@ def test_inspection_of_what_is_hard(tmp_path: Path) -> None:
     found = inspect_file(path)
     assert [one.kind for one in found.columns] == ["counter", "number", "constant", "text", "empty"]
     assert (found.sampling_time, found.inputs, found.outputs) == (None, (), ("valve",))
-    assert found.command == f"echobound identify {path}"
+    assert found.command == f"echobound identify {path} --inputs COLUMNS --outputs valve", "to be filled in"
     assert any("constant is 5 throughout" in note for note in found.notes)
     assert any("give --sampling-time" in note for note in found.notes)

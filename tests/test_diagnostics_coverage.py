@@ -24,21 +24,25 @@ def desk(ph_records, tmp_path_factory):
 
 def test_a_mistaken_unit_is_said_everywhere(desk):
     done = echobound("simulate", "run", "units.csv", "--output", "out.csv", cwd=desk)
-    assert "warning: q3 leaves its training range" in done.stdout
-    assert "in 100 % of the samples" in done.stdout
+    assert done.stdout.startswith("do not use: "), "a useless result is called so on the first line"
+    assert "in most samples q3 is beyond its training range" in " ".join(done.stdout.split())
+    assert "warning: q3 leaves its training range" in " ".join(done.stdout.split())
+    assert "in 100 % of the samples" in " ".join(done.stdout.split())
     rows = list(csv.DictReader((desk / "out.csv").read_text().splitlines()))
     assert {row["beyond training range"] for row in rows} == {"q3"}
     found = json.loads(echobound("simulate", "run", "units.csv", "--json", cwd=desk).stdout)
     [one] = found["extrapolation"]
     assert (one["channel"], one["share"]) == ("q3", 1.0)
     assert found["notes"][0].startswith("warning: q3 leaves its training range")
+    assert found["useless"].startswith("do not use: ")
 
 
 def test_inputs_within_the_range_are_not_worth_a_word(desk):
     done = echobound("simulate", "run", "same.csv", "--output", "out.csv", cwd=desk)
     assert "warning" not in done.stdout
     assert "beyond" not in (desk / "out.csv").read_text()
-    assert json.loads(echobound("simulate", "run", "same.csv", "--json", cwd=desk).stdout)["extrapolation"] == []
+    found = json.loads(echobound("simulate", "run", "same.csv", "--json", cwd=desk).stdout)
+    assert (found["extrapolation"], found["useless"]) == ([], "")
 
 
 def test_a_little_beyond_does_not_count():

@@ -130,6 +130,18 @@ def test_structured_text_with_a_changed_number_differs(tmp_path):
     assert exported.check(samples=40).largest_difference > 0.1
 
 
+def test_structured_text_is_read_by_somebody_elses_parser(tmp_path):
+    """No compiler can be had; blark has a grammar of its own, after TwinCAT. A small model, since it takes its time."""
+    parse = pytest.importorskip("blark.parse").parse_source_code
+    export_model(model_zoo.network(order=1, nonzeros=1, clip=True), tmp_path / "m.st", "st")
+    text = (tmp_path / "m.st").read_text()
+    read = parse(text)
+    assert read.exception is None
+    [block] = read.transform().items
+    assert (type(block).__name__, str(block.name)) == ("FunctionBlock", "m")
+    assert parse(text.replace("END_FOR;", "END_WHILE;", 1)).exception is not None
+
+
 @pytest.mark.parametrize("target", ["onnx", "casadi"])
 def test_a_missing_package_is_said_with_its_remedy(target, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, target, None)

@@ -166,6 +166,17 @@ FILES = [
         inspected=False,
     ),
     csv(
+        "text_in_a_cell.csv",
+        text([*rows(HEAD)[:51], [25.0, 1.0, 2.0, "BAD"], [25.5, 1.0, "OVER", 3.0], *rows(HEAD)[53:]]),
+        advice="--rows 2-51,54-121",
+        lengths=(50, 68),
+    ),
+    csv(
+        "sampling_time_once.csv",
+        text([["Ts", "u", "v", "y"], *rows(time=[0.5, *[""] * (ROWS - 1)])]),
+        typed="--inputs u,v --outputs y",
+    ),
+    csv(
         "names_of_numbers.csv",
         text(rows(["t", 1, 2, 3])),
         typed="--inputs 1,2 --outputs 3 --time t",
@@ -248,10 +259,7 @@ def test_read_rightly_or_by_the_advice(tmp_path: Path, file: File) -> None:
         reading.read([str(path)])
     said = str(refusal.value)
     assert "\n" not in said
-    assert file.advice in said or file.advice.startswith("--rows")
-    if file.advice.startswith("--rows"):
-        assert "--rows FIRST-LAST" in said
-        assert "row 122" in said
+    assert file.advice in said
     followed = f"{file.typed} {file.advice}"
     if file.name == "same_names.csv":
         followed = file.typed.replace("--inputs u", f"--inputs {','.join(re.findall(r'[0-9]+', file.advice))}")

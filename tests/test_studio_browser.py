@@ -161,7 +161,7 @@ def test_from_a_file_with_a_title_row_to_certificate_verdict_comparison_and_expo
     expect(page.locator("#commands pre").first).to_contain_text("echobound identify logger.csv --rows training=3-")
     page.get_by_role("button", name="Copy: Command line", exact=True).click()
     assert page.evaluate("navigator.clipboard.readText()").startswith("echobound identify logger.csv")
-    expect(page.locator("#time")).to_contain_text("about", timeout=90_000)
+    expect(page.locator("#time")).to_contain_text("about", timeout=300_000)  # it compiles first
 
     # Run: the plan is shown, networks appear.
     expect(page.locator("#start")).to_be_enabled()

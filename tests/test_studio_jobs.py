@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -149,6 +150,62 @@ def test_an_order_that_came_with_a_folder_waits_for_its_user(space):
     assert "seal" not in jobs.all()[0].to_dict() or not jobs.all()[0].to_dict()["seal"]
     jobs.go_on(kept.key)
     assert [job.state for job in jobs.all()] == ["queued"], "after a look at its command"
+
+
+def test_orders_of_another_shape_do_not_keep_others_from_being_drawn(space):
+    jobs = Jobs(space)
+    kept = order(jobs)
+    content = json.loads((space.desk / "jobs" / f"{kept.key}.json").read_text())
+    wrong = [{"seal": 5}, {"about": 7}, {"made": "now"}, {"arguments": "verify"}, {"run": "../../etc"}, {"run": "/etc"}]
+    for number, changed in enumerate(wrong):
+        other = {**content, "key": f"{number}", **changed}
+        (space.desk / "jobs" / f"{number}.json").write_text(json.dumps(other))
+    (space.desk / "jobs" / "9.json").write_text(json.dumps({**content, "key": "9", "about": {"files": 3}}))
+    assert [one.key for one in jobs.orders()] == [kept.key, "9"]
+    with studio_of(space.path) as client:
+        assert len(client.json("GET", "/api/folder")["jobs"]) == 2
+    assert jobs.start_next().key == kept.key
+    until(lambda: jobs.job(kept).state != "running")
+    assert jobs.start_next() is None
+
+
+def test_a_killed_run_of_the_studio_is_resumed_on_the_command_line(space):
+    """And then it is finished: there is nothing to go on with."""
+    jobs = Jobs(space)
+    one = order(jobs, "runs/a", "--networks", "3000")
+    jobs.start_next()
+    ledger = space.path / "runs/a/ledger.sqlite"
+    until(lambda: LedgerTail(ledger).look()[0])
+    os.kill(int((space.desk / "jobs" / f"{one.key}.run").read_text()), signal.SIGKILL)
+    until(lambda: jobs.job(one).state != "running")
+    assert jobs.job(one).state == "interrupted"
+    with studio_of(space.path) as client:
+        shown = client.json("GET", "/api/run?name=runs/a")
+        assert shown["facts"]["state"] == "unfinished"
+        command = [sys.executable, "-m", *shlex.split(shown["command"])]
+        subprocess.run(command, cwd=space.path, check=True, capture_output=True)
+        shown = client.json("GET", "/api/run?name=runs/a")
+        assert shown["facts"]["state"] == "finished"
+        assert client.json("GET", "/api/result?name=runs/a")["certificate"]["networks"] == 3000
+
+
+def test_the_folder_itself_may_be_a_run(space):
+    identify(*ph_experiment(samples=(400, 300)), law="paper", order=6, networks=20, beta=0.1, run=space.path / "own")
+    with studio_of(space.path / "own") as client:
+        assert [one["name"] for one in client.json("GET", "/api/folder")["runs"]] == ["own"]
+        shown = client.json("GET", "/api/run?name=own")
+        assert shown["command"] == "echobound show ."
+        assert len(shown["looks"]) == 1
+        assert client.json("GET", "/api/result?name=own")["certificate"]["networks"] == 20
+        acted = client.json("POST", "/api/act", {"kind": "export", "run": "own", "given": {"to": "control"}})
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(acted["command"])],
+            cwd=space.path / "own",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert client.json("GET", "/api/run?name=own")["exports"]
 
 
 def test_the_oldest_of_what_is_done_is_forgotten(space, monkeypatch):

@@ -27,14 +27,18 @@ def search(run: Path, **settings: object) -> None:
 
 def started(work: Callable[[], object], log: Path | None = None) -> int:
     """Start work in a copy of this process; it ends with 0, or with 1 and the error in its log."""
+    # A signal before the handlers stand would let the copy go on as if it were this process.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return child
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-    os.setpgid(0, 0)
     code = 1
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+        os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         work()
         code = 0
     except BaseException:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from echobound.files import jsonable
-from echobound.runs.assessment import FILE, assess, content_of, read_assessment
+from echobound.runs.assessed import FILE, content_of, read_assessment
+from echobound.runs.assessment import assess
 from echobound.runs.folder import RunFolder
 
 CLOSE = 1e-6  # relative distance that rounding may make between two machines, of FITs and of correlations

@@ -6,7 +6,7 @@ import signal
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, replace
 
@@ -111,6 +111,7 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
             while (lost or batches.left) and len(pending) < AHEAD * engine.workers:
                 if batch := lost.popleft() if lost else batches.cut(engine.workers):
                     pending[engine.submit(batch)] = batch
+                    patience.began(batch)
         elif not stopping:
             stopping = True
             lost.clear()
@@ -118,6 +119,8 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
                 del pending[future]
         engine.check()
         patience.check(len(pending))
+        if not stopping and (overdue := patience.overdue(pending)):
+            lost.extend(pending.pop(future) for future in engine.elsewhere(overdue))
         if not pending:  # no workers at the moment, or all batches were withdrawn
             time.sleep(0.0 if stopping else GLANCE)
         ended, _ = wait(pending, timeout=GLANCE, return_when=FIRST_COMPLETED)
@@ -141,19 +144,39 @@ def _reports(engine: Engine, batches: Batches, asked: Callable[[], int | None]) 
                 continue
             require_same_versions(report.place.host, asdict(report.place))
             batches.took(len(batch), report.seconds)
-            patience.heard(report.seconds)
+            patience.heard(batch, report.seconds)
             yield report
 
 
 class _Patience:
-    """Says so if no batch is finished for long: a worker that was paused holds its batches without a word."""
+    """How long to wait for workers. One that was stopped holds its batches without a word."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.last, self.limit = engine, time.monotonic(), STALLED
+        self.slowest = 0.0
+        self.begun: dict[int, float] = {}  # by the first draw of a batch
+        self.moved: Counter[int] = Counter()
 
-    def heard(self, seconds: float) -> None:
+    def began(self, batch: list[int]) -> None:
+        """A batch was handed out."""
+        self.begun[batch[0]] = time.monotonic()
+
+    def heard(self, batch: list[int], seconds: float) -> None:
         """A batch that took so long was finished."""
         self.last, self.limit = time.monotonic(), max(STALLED, 10 * seconds)
+        self.slowest = max(self.slowest, seconds)
+
+    def overdue(self, pending: Mapping[Future[Report], list[int]]) -> list[Future[Report]]:
+        """Batches that take a minute and ten times as long as any other did.
+
+        Each time that a batch is taken elsewhere it has twice as long: one that is only slow is finished in the end.
+        """
+        now, most, found = time.monotonic(), max(STALLED, 10 * self.slowest), []
+        for future, batch in pending.items() if self.slowest else ():
+            if now - self.begun[batch[0]] > most * 2 ** self.moved[batch[0]]:
+                self.moved[batch[0]] += 1
+                found.append(future)
+        return found
 
     def check(self, pending: int) -> None:
         """Warn, and then half as often."""

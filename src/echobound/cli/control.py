@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,7 @@ def control(
         raise InputError(f"--beta must lie between 0 and 1, got {beta:g}")
     if export_c is not None:
         require_exportable(controller)  # before anything takes time
+    _require_places(output, page, export_c)
     wanted, unknown = _signals(reference, model.output_names, words(disturbance))
     settings: dict[str, Any] = {"noise": noise, "seed": seed, "faults": Faults(lost, outliers)}
     settings["disturbance"] = unknown if unknown.shape[1] else None
@@ -110,7 +112,14 @@ def control(
         loops = {"MPC": simulate_closed_loop(process, controller, wanted, preview=preview, **settings, on_sample=show)}
     if pi and len(model.input_names) == len(model.output_names) == 1:
         loops |= _baseline(process, model, wanted, given, settings)
-    sentences = [controller.observer.forgetting, *_reach(model, controller, wanted)]
+    about_loop = f"The loop: {len(wanted)} samples around the plant {plant}, horizon {horizon}, the reference"
+    about_loop += f"{'' if preview else ' not'} known ahead, measurement noise of standard deviation {noise:g}."
+    sentences = [
+        about_loop,
+        controller.observer.forgetting,
+        *_reach(model, controller, wanted),
+        *_stood_in(loops["MPC"]),
+    ]
     statement = None
     if about is not None:
         from echobound.control import statement_of
@@ -166,9 +175,9 @@ def _signals(path: Path, outputs: tuple[str, ...], disturbances: list[str]) -> t
     table = read_table(path)
     missing = [name for name in (*outputs, *disturbances) if name not in table.columns]
     if missing:
-        raise InputError(
-            f"{path.name} needs a column for each output ({', '.join(outputs)}): {', '.join(missing)} not found"
-        )
+        what = f"each output ({', '.join(outputs)})"
+        what += f" and each disturbance ({', '.join(disturbances)})" if disturbances else ""
+        raise InputError(f"{path.name} needs a column for {what}: {', '.join(missing)} not found")
     try:
         signals = table.signal([*outputs, *disturbances])
     except DataError as error:
@@ -197,6 +206,21 @@ def _reach(model: Any, controller: Any, wanted: Any) -> list[str]:
         f"The reference goes to {beyond[np.argmax(np.maximum(beyond - high, low - beyond))]:.4g}, but at the bounds of"
         f" its input the model rests at {name} = {low:.4g} and {high:.4g}: the plant is brought as near as it goes."
     ]
+
+
+def _stood_in(loop: Any) -> list[str]:
+    """What was put in place of something unusable, and at how many samples."""
+    counts = Counter(note for _, note in loop.notes)
+    return [f"At {count} of {len(loop.y)} samples {note}." for note, count in counts.items()]
+
+
+def _require_places(output: Path | None, page: Path | None, folder: Path | None) -> None:
+    """Refuse what cannot be written to before anything takes time."""
+    for path in (output, page):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"cannot write {path}: {path.parent} is not a folder")
+    if folder is not None and folder.is_file():
+        raise InputError(f"--export-c is a folder for several files, and {folder} is a file: give another name")
 
 
 def _numbers(option: str, text: str | None) -> Any:

@@ -103,8 +103,8 @@ class Reading(ReadingOptions):
         if self.sampling_time is None and self.time is None:
             table = self.open(files[0])
             likely = time_column(table)
-            if table.period is not None:
-                said.append(f"sampling time: {records[0].sampling_time:g} s, by {table.period[0]} of {table.source}")
+            if table.stated is not None:
+                said.append(f"sampling time: {records[0].sampling_time:g} s, by {table.stated[0]} of {table.source}")
             elif likely is None:
                 said.append("sampling time: one second between samples was assumed: give --sampling-time or --time")
             else:

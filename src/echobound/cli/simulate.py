@@ -19,6 +19,8 @@ from echobound.cli.runs import Run, stored_model
 from echobound.cli.terminal import AsJson, console, print_json, say, text_cell
 from echobound.data import Record
 from echobound.diagnostics.coverage import Excursion, excursions, named_beyond
+from echobound.diagnostics.finding import listed
+from echobound.diagnostics.verdict import WORDS, level
 from echobound.errors import InputError
 from echobound.files import write_whole
 from echobound.network import Holding, Simulation, holdings, load_model
@@ -28,6 +30,7 @@ from echobound.typed import to_json
 
 FILES = "CSV, Parquet, .mat, NPZ or Excel with the inputs; several are several experiments."
 WHICH = "The picked network or the committee of the run instead of the model it delivers, or a model file."
+MOSTLY = 0.5  # share of the samples in which a model extrapolates, or sits at a limit, from which on it is of no use
 BEYOND = "beyond training range"  # column of the inputs for which the model extrapolates
 OUTPUTS = "Columns of measured outputs to start from, if not named as in the run."
 
@@ -98,8 +101,8 @@ def _report(
     if output is None:
         say(table_of(runs, model, word), end="")
     for one in runs:
-        note = one.note(model.output_units)
-        console(error=output is None).print(f"{one.name}: {note}" if several else note, markup=False)
+        for note in one.lines(model.output_units):
+            console(error=output is None).print(f"{one.name}: {note}" if several else note, markup=False)
 
 
 def table_of(runs: Sequence[Response], model: Any, word: str = "simulated") -> str:
@@ -169,13 +172,24 @@ class Response:
         """What the experiment is called."""
         return self.record.name
 
-    def note(self, units: Sequence[str]) -> str:
-        """What was done and how well it fits, in words."""
-        done = self.simulation
+    def lines(self, units: Sequence[str]) -> list[str]:
+        """First that it is of no use, if so; what was done and how well it fits; then what else is to be known."""
+        done, useless = self.simulation, self.useless
         note = f"{len(done.y)} samples from sample {done.first + 1} on: {done.start}"
         if self.scores is not None:
             note += f"; {score_words(self.scores, units)}"
-        return "; ".join([note, *self.notes])
+        return [*([useless] if useless else []), note, *self.notes]
+
+    @property
+    def useless(self) -> str:
+        """That the result is of no use, with the reasons; empty where nothing says so."""
+        most = [f"{one.channel} is beyond its training range" for one in self.beyond if one.share > MOSTLY]
+        most += [f"{one.output} sits at a limit" for one in self.held or () if one.too_long and one.share > MOSTLY]
+        why = [f"in most samples {listed(most)}"] if most else []
+        fit = math.nan if self.scores is None else self.scores["fit"]
+        if not math.isnan(fit) and level(fit) == "unusable":
+            why.insert(0, f"the FIT is {_percent(fit)}")
+        return f"{WORDS['unusable']}: {'; '.join(why)}" if why else ""
 
     @property
     def notes(self) -> list[str]:
@@ -189,7 +203,7 @@ class Response:
         scores = {} if self.scores is None else {"scores": self.scores}
         signals = {"outputs": {name: done.y[:, i] for i, name in enumerate(outputs)}} if outputs else {}
         held = None if self.held is None else {one.output: one.share for one in self.held}
-        start = {"samples": len(done.y), "first": done.first, "start": done.start}
+        start = {"samples": len(done.y), "first": done.first, "start": done.start, "useless": self.useless}
         beyond = [to_json(one) for one in self.beyond]
         return {**start, "extrapolation": beyond, "held": held, "notes": self.notes, **scores, **signals}
 

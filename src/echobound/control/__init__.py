@@ -1,7 +1,8 @@
 """From model to controller: an observer, model predictive control, and the closed loop around a plant."""
 
 from echobound.control.closed_loop import ClosedLoop, Faults, simulate_closed_loop
-from echobound.control.export import CController, ExportedController, export_controller, require_exportable
+from echobound.control.compiled import CController
+from echobound.control.export import ExportedController, export_controller, require_exportable
 from echobound.control.mpc import MPC
 from echobound.control.observer import Observer, Reading
 from echobound.control.pi import PI

@@ -107,15 +107,21 @@ def ahead(what: str, values: ArrayLike, names: Sequence[str], count: int, held: 
     >>> ahead("reference", [np.nan, 7.0], ["pH"], 3, np.array([6.0]), notes).ravel().tolist(), notes
     ([6.0, 7.0, 7.0], ['the reference is not a number: the last one is held'])
     """
-    given, channels = np.asarray(values, dtype=np.float64), len(names)
-    rows = given.reshape(-1, channels) if given.ndim < 2 and given.size % channels == 0 else given
-    if rows.ndim != 2 or rows.shape[1] != channels or not len(rows):
-        raise InputError(f"the {what} must be (step, {channels}) for {', '.join(names)}, got shape {given.shape}")
+    rows = rows_of(what, values, names)
     rows = np.concatenate([rows, np.repeat(rows[-1:], max(count - len(rows), 0), axis=0)])[:count]
     if not np.isfinite(rows).all():
         notes.append(f"the {what} is not a number: the last one is held")
         for k in range(len(rows)):
             rows[k] = held = np.where(np.isfinite(rows[k]), rows[k], held)
+    return np.asarray(rows)
+
+
+def rows_of(what: str, values: ArrayLike, names: Sequence[str]) -> Signal:
+    """Values ``(step, channel)``, one row at least, from one row or from a value for each step of one channel."""
+    given, channels = np.asarray(values, dtype=np.float64), len(names)
+    rows = given.reshape(-1, channels) if given.ndim < 2 and given.size % channels == 0 else given
+    if rows.ndim != 2 or rows.shape[1] != channels or not len(rows):
+        raise InputError(f"the {what} must be (step, {channels}) for {', '.join(names)}, got shape {given.shape}")
     return np.asarray(rows)
 
 

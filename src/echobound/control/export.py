@@ -7,31 +7,28 @@ sizes and tables.
 
 from __future__ import annotations
 
-import ctypes
 import re
-import tempfile
-import time
 from collections.abc import Mapping
+from ctypes import sizeof
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from echobound.arrays import Matrix, Signal, Vector
+from echobound.arrays import Signal, Vector
+from echobound.control.compiled import CController, structures
 from echobound.control.mpc import MPC
-from echobound.control.observer import FEWEST, WINDOW, Reading
+from echobound.control.observer import FEWEST, WINDOW
 from echobound.control.planning import DECREASE, HALVINGS
 from echobound.control.problem import CURVED
 from echobound.control.quadratic import FEASIBLE
-from echobound.errors import InputError, RunError
-from echobound.export.c import build
+from echobound.errors import InputError
 from echobound.export.c_code import Writer
 from echobound.export.card import Card, card_of, identifier
 from echobound.export.templates import wrapped
-from echobound.files import write_whole
+from echobound.files import write_all
 from echobound.network import Stepper
 from echobound.scenario import Certificate
 from echobound.scenario.words import upward
@@ -67,7 +64,7 @@ class ExportedController:
 
     def compiled(self) -> CController:
         """The C controller, compiled by this machine's compiler: for `simulate_closed_loop`, or one's own loop."""
-        return CController(self.controller, self.card.name, next(one for one in self.files if one.suffix == ".c"))
+        return CController(self.controller, self.card.name, self.files[0].parent)
 
 
 def export_controller(
@@ -117,18 +114,15 @@ def export_controller(
     writer.table("span", plain.bounds.high - plain.bounds.low)
     numbers = re.sub(r"\bnan\b", "NAN", "\n\n".join(writer.tables))
     defines = "\n".join(f"#define CTL_{key} {value}" for key, value in sizes.items())
+    header = _source("controller.h", {"card": lines, "/* @sizes */": defines})
     texts = {
-        f"{card.name}.h": _source("controller.h", {"card": lines, "/* @sizes */": defines}),
-        f"{card.name}.c": _source("controller.c", {"title": _title(card), "/* @tables */": tables}),
+        f"{card.name}.h": header.replace("@memory", _memory(plain, header, tables)),
+        f"{card.name}.c": _source("controller.c", {"title": _title(card), "/* @tables */": _statements(plain, tables)}),
         f"{card.name}_test.c": _source("controller_test.c", {"title": _title(card), "/* @golden */": numbers}),
     }
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}): choose another place") from None
-    for file, text in texts.items():
-        write_whole(path / file, _named(text, card.name).encode())
-    return ExportedController(plain, card, tuple(path / file for file in texts))
+    contents = {path / file: _named(text, card.name).encode() for file, text in texts.items()}
+    write_all(contents)
+    return ExportedController(plain, card, tuple(contents))
 
 
 def require_exportable(controller: MPC) -> None:
@@ -150,88 +144,6 @@ def require_exportable(controller: MPC) -> None:
         )
 
 
-class CController:
-    """A C controller, compiled and loaded: used as `MPC` is. Measurements that come late cannot be told to it.
-
-    Parameters
-    ----------
-    controller
-        The controller that it was made from.
-    name, source
-        The prefix of its functions, and their C file.
-    """
-
-    def __init__(self, controller: MPC, name: str, source: Path) -> None:
-        self.model, self.manipulated, self.bounds = controller.model, controller.manipulated, controller.bounds
-        self.horizon, self.disturbances = controller.horizon, controller.disturbances
-        with tempfile.TemporaryDirectory() as folder:
-            binary = Path(folder) / "controller.so"
-            build([source], binary, ("-shared", "-fPIC", "-O3"))
-            library = ctypes.CDLL(str(binary))
-        self._start, self._step, size = library[f"{name}_start"], library[f"{name}_step"], library[f"{name}_size"]
-        size.restype = ctypes.c_size_t
-        self.bytes = int(size())
-        self._memory = (ctypes.c_double * (self.bytes // 8))()
-        self._result = _result_type(len(self.manipulated), len(self.model.output_names))()
-
-    def start(self, u: ArrayLike, y: ArrayLike, disturbance: ArrayLike | None = None) -> None:
-        """Start at rest."""
-        given = [np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in (u, self._row(disturbance), y)]
-        self._start(self._memory, *map(_pointer, given))
-
-    def step(self, reference: ArrayLike, y: ArrayLike, *, disturbance: ArrayLike | None = None, age: int = 0) -> CStep:
-        """What to apply until the next sample."""
-        if age:
-            raise InputError("a controller in C takes measurements of the present sample: give no age, and no delay")
-        wanted = np.asarray(reference, dtype=np.float64).reshape(-1, len(self.model.output_names))
-        known, measured = self._row(disturbance), np.atleast_1d(np.asarray(y, dtype=np.float64))
-        began = time.perf_counter()
-        self._step(
-            self._memory,
-            _pointer(wanted),
-            ctypes.c_size_t(len(wanted)),
-            _pointer(known),
-            ctypes.c_size_t(len(known)),
-            _pointer(measured),
-            ctypes.byref(self._result),
-        )
-        seconds, found = time.perf_counter() - began, self._result
-        lost, refused = np.array(found.lost[:], dtype=bool), np.array(found.refused[:], dtype=bool)
-        return CStep(
-            u=np.array(found.u[:]),
-            cost=found.cost,
-            residual=found.residual,
-            iterations=int(found.iterations),
-            failures=int(found.failures),
-            converged=bool(found.converged),
-            seconds=seconds,
-            reading=Reading(~lost & ~refused, lost, refused, np.full(len(lost), np.nan)),
-            notes=("the reference is not a number: the last one is held",) if found.reference_held else (),
-        )
-
-    def _row(self, disturbance: ArrayLike | None) -> Matrix:
-        names = self.disturbances
-        if disturbance is None and names:
-            raise InputError(f"the controller needs values of {', '.join(names)}, which it does not move")
-        rows = np.zeros((1, 1)) if not names else np.asarray(disturbance, dtype=np.float64).reshape(-1, len(names))
-        return np.ascontiguousarray(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class CStep:
-    """What a C controller decided at one sample."""
-
-    u: Vector
-    cost: float
-    residual: float
-    iterations: int
-    failures: int
-    converged: bool
-    seconds: float
-    reading: Reading
-    notes: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class _Golden:
     """The loop of the self-test, sample by sample."""
@@ -249,9 +161,7 @@ def _golden(controller: MPC, other: CController | None = None) -> _Golden:
     The plant is the model. Another controller sees the same measurements, and its inputs are returned.
     """
     model, bounds = controller.model, controller.bounds
-    scaling, stepper = controller.observer.predictors[0].scaling, Stepper(model)
-    u = scaling.input_offset + (0.5 * scaling.input_span if scaling.kind == "minmax" else 0.0)
-    u[bounds.manipulated] = 0.5 * (bounds.low + bounds.high)
+    stepper, u = Stepper(model), _middle(controller)
     free = stepper.run(np.repeat(u[None], RESTING, axis=0))
     if not np.isfinite(free).all():
         raise InputError("the model diverges when its input is held: there is no controller to export")
@@ -275,6 +185,14 @@ def _golden(controller: MPC, other: CController | None = None) -> _Golden:
         u[bounds.manipulated], u[bounds.known] = step.u, told
         state = stepper.advance(state, u)
     return _Golden(rest, np.array(inputs), *(np.array(signal) for signal in zip(*rows, strict=True)))
+
+
+def _middle(controller: MPC) -> Vector:
+    """The middle of the bounds of each input that is moved, and of the training data of the others."""
+    scaling, bounds = controller.observer.predictors[0].scaling, controller.bounds
+    u = scaling.input_offset + (0.5 * scaling.input_span if scaling.kind == "minmax" else 0.0)
+    u[bounds.manipulated] = 0.5 * (bounds.low + bounds.high)
+    return np.asarray(u)
 
 
 def _variables(controller: MPC) -> tuple[int, int]:
@@ -340,7 +258,7 @@ def _sizes(controller: MPC) -> dict[str, str]:
     )
 
 
-def _tables(controller: MPC) -> str:
+def _tables(controller: MPC) -> Writer:
     """The tables of the source."""
     one, bounds = controller.observer.predictors[0].equations, controller.bounds
     writer = Writer("ctl", "double", False)
@@ -372,7 +290,9 @@ def _tables(controller: MPC) -> str:
         "output_price": controller.output_price,
         "move_weight": controller.move_weight,
         "input_price": np.outer(_samples(controller), controller.input_price * (bounds.high - bounds.low)).ravel(),
-        "floor": controller.observer._floor,
+        "floor": controller.observer.floor,
+        "believable": controller.observer.believable,
+        "middle": _middle(controller)[[*bounds.manipulated, *bounds.known]],
     }
     for name, values in vectors.items():
         writer.table(name, np.nan_to_num(np.asarray(values, dtype=np.float64)))  # infinity is the largest number
@@ -382,10 +302,28 @@ def _tables(controller: MPC) -> str:
     writer.index_table("source", source.tolist())
     limited = np.flatnonzero(np.tile(np.isfinite(bounds.rate), controller.control_horizon))
     writer.index_table("rated", limited.tolist() or [0])
-    constants = {"rates": len(limited), "known": len(bounds.known)}
+    return writer
+
+
+def _statements(controller: MPC, writer: Writer) -> str:
+    """The tables as the source has them, and numbers beside them."""
+    one, bounds = controller.observer.predictors[0].equations, controller.bounds
+    rates = int(np.isfinite(bounds.rate).sum()) * controller.control_horizon
+    constants = {"rates": rates, "known": len(bounds.known)}
     constants["padding"] = max(one.padding, one.padding_without_outputs)
     lines = [f"static const size_t ctl_{name} = {value}U;" for name, value in constants.items()]
     return "\n\n".join([*writer.tables, *lines])
+
+
+def _memory(controller: MPC, header: str, tables: Writer) -> str:
+    """What a controller takes: the words of the header's comment."""
+    one = controller.observer.predictors[0].equations
+    planned, slacks = _variables(controller)
+    stack = one.states + one.width + (one.outputs + 3) * planned + 2 * (planned + slacks) + WINDOW
+    return (
+        f"{sizeof(structures(header)['ctl_controller'])} bytes a controller where size_t has 8, {tables.size} bytes of"
+        f" constant tables,\n * about {8 * stack} bytes of stack in a step"
+    )
 
 
 def _samples(controller: MPC) -> Vector:
@@ -421,23 +359,3 @@ def _source(file: str, places: dict[str, str]) -> str:
 def _named(text: str, name: str) -> str:
     """The source with its own prefix."""
     return re.sub(r"\bctl(?=[_.])", name, re.sub(r"\bCTL(?=_)", name.upper(), text))
-
-
-def _pointer(values: Any) -> Any:
-    return np.ascontiguousarray(values).ctypes.data_as(ctypes.POINTER(ctypes.c_double))
-
-
-def _result_type(moved: int, outputs: int) -> Any:
-    """The C structure of a result."""
-    fields = [
-        ("u", ctypes.c_double * moved),
-        ("cost", ctypes.c_double),
-        ("residual", ctypes.c_double),
-        ("iterations", ctypes.c_uint32),
-        ("failures", ctypes.c_uint32),
-        ("converged", ctypes.c_int),
-        ("reference_held", ctypes.c_int),
-        ("lost", ctypes.c_int * outputs),
-        ("refused", ctypes.c_int * outputs),
-    ]
-    return type("Result", (ctypes.Structure,), {"_fields_": fields})

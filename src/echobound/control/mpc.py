@@ -153,18 +153,26 @@ class MPC:
 
     def start(self, u: ArrayLike, y: ArrayLike, disturbance: ArrayLike | None = None) -> None:
         """Start at rest at a manipulated input, an output and, if the model has any, known disturbances."""
+        applied, self._disturbance = self.first(u, disturbance)
+        self.observer.start(self._whole_input(applied, self._disturbance), y)
+        self._u, self._planned, self._reference = applied, None, np.atleast_1d(np.asarray(y, float)).copy()
+        self._wanted, self._finished = None, True
+        self._prepare()
+        self.supports = set()
+
+    def first(self, u: ArrayLike, disturbance: ArrayLike | None) -> tuple[Vector, Vector]:
+        """The manipulated inputs and the known disturbances of a start, checked."""
         applied = channel_values("the first input", u, list(self.manipulated))
         if not ((applied >= self.bounds.low) & (applied <= self.bounds.high)).all():
             raise InputError(
                 f"the first input, {_listed(applied)}, must lie within its bounds, {_listed(self.bounds.low)} to"
                 f" {_listed(self.bounds.high)}: bring the plant there first, or widen the bounds"
             )
-        self._disturbance = self._given_disturbance(disturbance, None)[0]
-        self.observer.start(self._whole_input(applied, self._disturbance), y)
-        self._u, self._planned, self._reference = applied, None, np.atleast_1d(np.asarray(y, float)).copy()
-        self._wanted, self._finished = None, True
-        self._prepare()
-        self.supports = set()
+        notes: list[str] = []
+        known = self._given_disturbance(disturbance, notes)
+        if notes:
+            raise InputError("known disturbances must be numbers when the controller is started")
+        return applied, known[0]
 
     def adapt(self, model: Any) -> None:
         """Go on with the same model and another readout, as `Adaptation` finds it; what the observer knows is kept."""
@@ -352,16 +360,14 @@ class MPC:
         self._reference = rows[0].copy()
         return rows
 
-    def _given_disturbance(self, disturbance: ArrayLike | None, notes: list[str] | None) -> Signal:
+    def _given_disturbance(self, disturbance: ArrayLike | None, notes: list[str]) -> Signal:
         names = self.disturbances
         if not names:
             return np.zeros((self.horizon + 1, 0))
         if disturbance is None:
             listed = ", ".join(names)
             raise InputError(f"the model has inputs that the controller does not move ({listed}): give their values")
-        if notes is None and not np.isfinite(np.asarray(disturbance, dtype=np.float64)).all():
-            raise InputError("known disturbances must be numbers when the controller is started")
-        return ahead("known disturbance", disturbance, names, self.horizon + 1, self._disturbance, notes or [])
+        return ahead("known disturbance", disturbance, names, self.horizon + 1, self._disturbance, notes)
 
     def _active(self, outcome: Outcome, problem: Problem) -> Active:
         v = outcome.at.v.reshape(self.control_horizon, -1)

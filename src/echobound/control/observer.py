@@ -25,6 +25,7 @@ GATE = 5.0  # robust standard deviations of the innovation; beyond, a measuremen
 PATIENCE = 3  # outliers in a row that are refused; the next one is believed
 WINDOW = 50  # innovations that the standard deviation is estimated from
 FEWEST = 20  # of them, before anything is taken for an outlier
+BELIEVABLE = 1e9  # of the output's span: what is measured further off comes from a broken sensor, and counts as lost
 FLOOR = 0.01  # of the output's span: no innovation smaller than this times the gate is an outlier
 LATEST = 10  # samples: measurements that arrive later than this are not used
 
@@ -101,7 +102,8 @@ class Observer:
         self.predictors = tuple(one if isinstance(one, Predictor) else Predictor(one) for one in singles)
         self.gain, self.gate, self.patience, self.latest = gain, gate, patience, latest
         self._judges = slice(judges)
-        self._floor = FLOOR * np.max([one.scaling.output_span for one in self.predictors[self._judges]], axis=0)
+        span = np.max([one.scaling.output_span for one in self.predictors[self._judges]], axis=0)
+        self.floor, self.believable = FLOOR * span, BELIEVABLE * span
         self._sample: _Sample | None = None
 
     @property
@@ -121,7 +123,7 @@ class Observer:
 
     def start(self, u: ArrayLike, y: ArrayLike) -> None:
         """Start at rest: this input was applied, and this output measured, for a long time."""
-        now, measured = np.atleast_1d(np.asarray(u, float)), np.atleast_1d(np.asarray(y, float))
+        now, measured = np.atleast_1d(np.asarray(u, float)), self._measured(y)
         if not (np.isfinite(now).all() and np.isfinite(measured).all()):
             raise InputError("the observer starts from an input and an output that are numbers: measure them first")
         states = tuple(one.start(now, measured) for one in self.predictors)
@@ -144,9 +146,7 @@ class Observer:
 
     def measure(self, y: ArrayLike, age: int = 0) -> Reading:
         """Take in a measurement of this sample, or of `age` samples ago; NaN is one that was lost."""
-        measured = np.atleast_1d(np.asarray(y, dtype=np.float64))
-        if measured.shape != (self.outputs,):
-            raise InputError(f"a measurement of {self.outputs} outputs was expected, got shape {measured.shape}")
+        measured = self._measured(y)
         if not 0 <= age <= len(self._past):
             nothing = np.zeros(self.outputs, dtype=bool)
             return Reading(nothing, ~nothing, nothing, np.full(self.outputs, np.nan))
@@ -172,15 +172,21 @@ class Observer:
         self._sample = _Sample(states, self.offsets, applied, np.full(self.outputs, np.nan))
         self._settle()
 
+    def _measured(self, y: ArrayLike) -> Vector:
+        measured = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        if measured.shape != (self.outputs,):
+            raise InputError(f"a measurement of {self.outputs} outputs was expected, got shape {measured.shape}")
+        return measured
+
     def _accept(self, measured: Vector) -> Reading:
-        lost = ~np.isfinite(measured)
+        lost = ~(np.abs(measured - self.predictors[0].scaling.output_offset) <= self.believable)  # NaN is, too
         expected = (self._own() + self._current.offsets)[self._judges]
         innovation = measured - np.median(expected, axis=0)
         outlying = np.zeros(self.outputs, dtype=bool)
         for o in np.flatnonzero(~lost):
             seen, far = self._innovations[o], False
             if len(seen) >= FEWEST:
-                far = abs(innovation[o]) > self.gate * max(1.4826 * float(np.median(seen)), self._floor[o])
+                far = abs(innovation[o]) > self.gate * max(1.4826 * float(np.median(seen)), self.floor[o])
             outlying[o] = far and self._refused[o] < self.patience
             self._refused[o] = self._refused[o] + 1 if far else 0
             seen.append(abs(float(innovation[o])))

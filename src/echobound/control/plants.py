@@ -220,5 +220,5 @@ def plant_of(name: str) -> Plant:
     except Exception as error:
         raise InputError(f"{name} failed ({type(error).__name__}: {error}): it must return a plant") from None
     if not (hasattr(made, "start") and hasattr(made, "step")):
-        raise InputError(f"{name} returned a {type(made).__name__}: a plant with start and step was expected")
+        raise InputError(f"{name} returned {type(made).__name__}: a plant with start and step was expected")
     return made

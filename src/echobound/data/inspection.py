@@ -18,7 +18,6 @@ from echobound.data.sampling import GAP, PRINTED, Reading, TimeColumn
 from echobound.data.table import Loaded, Table
 from echobound.errors import DataError
 
-PERIODS = frozenset(("ts", "dt", "sampling time", "sampling_time", "sample time", "sample_time"))
 MOST = 300
 """Columns that are looked at."""
 
@@ -132,12 +131,12 @@ def inspect_file(
     """
     layout = {"sheet": sheet, "header_row": header_row, "skip_rows": skip_rows, "dates": dates}
     table = read_table(path, **layout)  # type: ignore[arg-type]
-    values, loaded = _load(table)
+    values, texts = _load(table)
     given = {"time": time, "time_unit": time_unit, "sampling_time": sampling_time}
     clock, period, notes, remedy = _sampling(table, values, given)
     facts, samples = [], max((len(v) for v in values.values()), default=0)
     for i, (name, unit) in enumerate(table.labels[:MOST]):
-        facts.append(facts_of(i, name, unit, values.get(i), table, clock == i, loaded.get(i, False)))
+        facts.append(facts_of(i, name, unit, values.get(i), table, clock == i, i in texts))
     usable = [f.number - 1 for f in facts if f.kind == "number" and 2 * f.missing < len(values[f.number - 1])]
     signals = {i: values[i] for i in usable if len(values[i]) == samples}
     complete, where = _longest_complete(signals)
@@ -146,7 +145,14 @@ def inspect_file(
     notes += [
         f"{f.name} is {f.least:g} throughout: nothing can be learned from it" for f in facts if f.kind == "constant"
     ]
-    notes += about_missing([f for f in facts if f.name in chosen + results or str(f.number) in chosen + results], where)
+    used = [f for f in facts if f.name in chosen + results or str(f.number) in chosen + results]
+    wrong = [f for f in used if f.number - 1 in texts]
+    if wrong:
+        remedy = ["--rows", _rows_without(table, used, clock)]
+        notes.append(_about_text(wrong, texts, remedy[1]))
+        remedy = remedy if remedy[1] else []
+    else:
+        notes += about_missing(used, where)
     hints: tuple[Any, Any, Any] = ((), (), ())
     if chosen and results and len(next(iter(complete.values()))) > 1:
         by_name = {name: complete[i] for i, name in names.items()}
@@ -158,7 +164,7 @@ def inspect_file(
             tuple(table.labels[table.names.position(name)][0] for name in results),
         )
         hints = delays(record), feedback(record), integration(record)
-    asked = _options(table, chosen, results, clock, given, layout, facts, remedy)
+    asked = _options(table, chosen, results, clock, given, layout, [] if wrong else used, remedy)
     return Inspection(
         str(path),
         samples,
@@ -174,11 +180,11 @@ def inspect_file(
     )
 
 
-def _load(table: Table) -> tuple[dict[int, Vector], dict[int, bool]]:
-    """Each column as numbers, with NaN where there is none, and whether it holds text; others are left out."""
+def _load(table: Table) -> tuple[dict[int, Vector], dict[int, str]]:
+    """Each column as numbers, with NaN where there is none; and the first text that one of them holds, with its row."""
     count = min(len(table.columns), MOST)
     values: dict[int, Vector] = {}
-    texts: dict[int, bool] = {}
+    texts: dict[int, str] = {}
     together = table.kind == "column" and table.cut is not None  # cells of text: one pass for all
     for group in [list(range(count))] if together else [[i] for i in range(count)]:
         try:
@@ -187,8 +193,23 @@ def _load(table: Table) -> tuple[dict[int, Vector], dict[int, bool]]:
             continue  # a column of time stamps or of objects
         for column, position in enumerate(group):
             values[position] = found.signals[0][:, column]
-            texts[position] = found.faults[position].wrong is not None
+            if (wrong := found.faults[position].wrong) is not None:
+                texts[position] = f"{wrong[1][:20]!r} in row {found.rows[wrong[0]]}"
     return values, texts
+
+
+def _rows_without(table: Table, used: list[ColumnFacts], clock: int | None) -> str:
+    """Rows that hold numbers in every column in use; empty where there are too many others to name."""
+    positions = [f.number - 1 for f in used]
+    return table.load([positions], clock).rows_without(positions) or ""
+
+
+def _about_text(wrong: list[ColumnFacts], texts: dict[int, str], rows: str) -> str:
+    """What is to be said of cells with text in columns of numbers: no option turns them into numbers."""
+    said = ", ".join(f"{f.name} holds {texts[f.number - 1]}" for f in wrong)
+    return f"{said}, which is no number: " + (
+        f"--rows {rows} leaves such rows out" if rows else "empty such cells, and --missing fills them or splits there"
+    )
 
 
 def _sampling(
@@ -200,15 +221,10 @@ def _sampling(
     if clock is None:
         clock = next((i for i in range(min(2, len(table.columns))) if _is_clock(table, i, values.get(i))), None)
     if clock is None:
-        once = next((i for i in values if _stated_once(table.labels[i][0], values[i])), None)
-        if once is not None and given["sampling_time"] is None:
-            stated = float(values[once][0])
-            said = f"{table.columns[once]} holds {stated:g} in its first row alone: taken for the sampling time"
-            return None, stated, [said], ["--sampling-time", f"{stated:g}"]
-        period = given["sampling_time"] or (table.period[1] if table.period else None)
+        period = given["sampling_time"] or (table.stated[1] if table.stated else None)
         said = "" if period is not None else "the sampling time is not known: give --sampling-time, in seconds"
-        if table.period and given["sampling_time"] is None:
-            said = f"the sampling time is that of {table.period[0]} in the file, {table.period[1]:g} s"
+        if table.stated and given["sampling_time"] is None:
+            said = f"the sampling time is that of {table.stated[0]} in the file, {table.stated[1]:g} s"
         return None, period, [said] if said else [], []
     loaded = table.load([[i for i in range(len(table.columns)) if i != clock][:1]], clock)
     if loaded.times is None or not np.isfinite(loaded.times).any():
@@ -229,11 +245,6 @@ def _sampling(
         wide = f"{gaps} gap{'s' * (gaps != 1)}, the longest of {steps.max():.6g} s" if gaps else "irregular steps"
         advice = str(refusal).split(": ", 2)[-1]
         return clock, usual, [f"{label} has {wide}, at a usual step of {usual:.6g} s: {advice}"], remedy
-
-
-def _stated_once(name: str, values: Vector) -> bool:
-    """Whether a column holds a sampling time in its first row, and nothing else."""
-    return name.lower() in PERIODS and bool(values[0] > 0) and not np.isfinite(values[1:]).any()
 
 
 def _is_clock(table: Table, position: int, values: Vector | None) -> bool:
@@ -297,15 +308,15 @@ def _options(
     remedy: list[str],
 ) -> list[str]:
     """What `identify` needs to read the file as it was read here."""
-    asked = ["--inputs", ",".join(inputs), "--outputs", ",".join(outputs)] if inputs and outputs else []
+    # Where nothing could be guessed, the places to fill in stand there: the command must not look complete.
+    asked = ["--inputs", ",".join(inputs) or "COLUMNS", "--outputs", ",".join(outputs) or "COLUMNS"]
     if clock is not None:
         asked += ["--time", _typed(table, clock)]
     known = {**layout, "time_unit": given["time_unit"], "sampling_time": given["sampling_time"]}
     for name, value in known.items():
         if value is not None:
             asked += [f"--{name.replace('_', '-')}", str(value)]
-    used = [f for f in facts if f.name in (*inputs, *outputs) or str(f.number) in (*inputs, *outputs)]
-    longest = max((f.longest_gap for f in used), default=0)
+    longest = max((f.longest_gap for f in facts), default=0)
     if longest and "--missing" not in remedy:
         asked += ["--missing", f"interpolate:{longest}" if longest <= 3 else "split"]
     return asked + remedy

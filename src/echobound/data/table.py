@@ -10,7 +10,8 @@ import bisect
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = ["Faults", "Groups", "Loaded", "RowNumbers", "Table", "Target", "load_
 
 NAMED = 5  # rows with faults that a message lists
 SHORT = 20  # missing samples in a row that a message proposes to fill
+PERIODS = frozenset(("ts", "dt", "sampling time", "sampling_time", "sample time", "sample_time"))
 
 
 class RowNumbers:
@@ -106,6 +108,16 @@ class Loaded:
     faults: dict[int, Faults]
     rows: RowNumbers
     stamped: bool = False  # whether times were written as time stamps, whose unit is known
+
+    def rows_without(self, positions: Iterable[int]) -> str | None:
+        """The rows, as ranges to type, that have numbers in all of these columns; None where too many have not."""
+        faults = [self.faults[position] for position in positions]
+        if not any(one.count for one in faults) or any(one.count > len(one.samples) for one in faults):
+            return None
+        bad = sorted({sample for one in faults for sample in one.samples})
+        ends = zip([-1, *bad], [*bad, len(self.signals[0])], strict=True)
+        parts = [(self.rows[left + 1], self.rows[right - 1]) for left, right in ends if right - left > 2]
+        return ",".join(f"{first}-{last}" for first, last in parts) or None
 
 
 def load_columns(length: int, fill: Callable[[Sequence[Target]], None], groups: Groups, time: int | None) -> Loaded:
@@ -186,7 +198,8 @@ class Table:
     ) -> list[tuple[Record, ...]]:
         """Return the records of each range of rows that is asked for; of the whole table if none is."""
         if reading.rows and self.cut is not None:
-            return self.cut(reading.rows)._stretches(inputs, outputs, reading, name)
+            part = replace(self.cut(reading.rows), period=self.stated)
+            return part._stretches(inputs, outputs, reading, name)
         return self._stretches(inputs, outputs, reading, name)
 
     def _stretches(
@@ -230,10 +243,22 @@ class Table:
         if clock is not None and loaded.times is not None:
             label = f"time {self.kind} {self.columns[clock]!r} of {self.source}"
             times = TimeColumn(self.seconds(loaded, clock, reading, label), label, row_of)
-        elif reading.sampling_time is None and self.period is not None:
-            reading = reading.every(self.period[1])
+        elif reading.sampling_time is None and self.stated is not None:
+            reading = reading.every(self.stated[1])
         sides_of = (names[0], names[-1], units[0], units[-1])
         return pieces(u, y, times, row_of, reading, name or self.source, sides_of, bounds)
+
+    @cached_property
+    def stated(self) -> tuple[str, float] | None:
+        """A sampling time that the file states, of its own or in the first row of a column, and what it is called."""
+        if self.period is not None:
+            return self.period
+        for position, (name, _) in enumerate(self.labels):
+            if name.lower() in PERIODS and self.kind == "column":
+                values = self.load([[position]], None).signals[0][:, 0]
+                if values[0] > 0 and not np.isfinite(values[1:]).any():
+                    return self.columns[position], float(values[0])
+        return None
 
     def seconds(self, loaded: Loaded, clock: int, reading: Reading, label: str) -> Vector:
         """The times of a column in seconds, by the unit that is given or stands in the file."""
@@ -265,7 +290,8 @@ class Table:
                 shown = ", ".join(str(rows[s]) for s in sorted(fault.samples))
                 dots = ", ..." if fault.count > len(fault.samples) else ""
                 more = f" ({fault.count} such cells in all: rows {shown}{dots})"
-            remedy = "repair the data or use other rows (rows='FIRST-LAST', --rows FIRST-LAST)"
+            others = loaded.rows_without(positions) or "FIRST-LAST"
+            remedy = f"repair the data or use other rows (rows='{others}', --rows {others})"
             if fault.wrong is None:
                 longest = _longest_gap(loaded)
                 if longest <= SHORT:

@@ -44,9 +44,10 @@ class Structure:
 
     @property
     def words(self) -> str:
-        """As in "3 past outputs and inputs, from u(k-1) on"."""
+        """As in "3 past outputs, 1 input from u(k-1) on"."""
         latest = "u(k)" if not self.delay else f"u(k-{self.delay})"
-        return f"{self.own} past outputs, {self.inputs} inputs from {latest} on"
+        own, inputs = f"{self.own} past output{'s' * (self.own != 1)}", f"{self.inputs} input{'s' * (self.inputs != 1)}"
+        return f"{own}, {inputs} from {latest} on"
 
 
 @dataclass(frozen=True, eq=False)

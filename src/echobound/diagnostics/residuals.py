@@ -189,7 +189,9 @@ def _dead_time(
         advice = f"Check that inputs and outputs were recorded at the same times; or shift {pair[0]} by the difference."
         return Finding("dead time", True, words, advice, RATE, values)
     if not known:
-        return Finding("dead time", False, "No dead time could be estimated: no input has a clear response.", "", RATE)
+        return Finding(
+            "dead time", False, "No dead time could be estimated: at no lag does an input stand out.", "", RATE
+        )
     said = [f"{pair[1]} responds to {pair[0]} after {_samples(data)}" for pair, (data, _) in known.items()]
     alike = all(data == model for data, model in known.values())
     return Finding("dead time", False, f"{listed(said)}{', as in the model' * alike}.", "", RATE, values)

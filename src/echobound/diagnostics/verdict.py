@@ -215,7 +215,8 @@ def _advice(seen: Evidence, grade: Grade, tested: bool) -> list[str]:
             sure = high is not None and high < 0
             said.append(f"{'Use' if sure else 'Try'} a linear model: it is better by {-value:.1f} points here.")
         elif value <= 1.0:
-            said.append("A linear model does about as well: nothing in these data asks for a nonlinear one.")
+            data = "test" if tested else "held-out"
+            said.append(f"A linear model does about as well: nothing in the {data} data asks for a nonlinear one.")
         elif low is not None and low <= 0.0:
             said.append("Whether it is better than a linear model is not certain: more data would tell.")
     if grade != "good":

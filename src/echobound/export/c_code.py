@@ -25,6 +25,7 @@ class Writer:
     real: str  # the type of all numbers
     single: bool
     tables: list[str] = field(default_factory=list)
+    size: int = 0  # of the tables, in bytes
 
     def number(self, value: float) -> str:
         """A number as C writes it, without loss."""
@@ -35,12 +36,14 @@ class Writer:
         """Add a constant table and return its name."""
         full = f"{self.prefix}_{name}"
         size = "".join(f"[{n}]" for n in values.shape)
+        self.size += values.size * (4 if self.single else 8)
         self.tables.append(f"static const {self.real} {full}{size} = {self._braces(values)};")
         return full
 
     def index_table(self, name: str, values: Iterable[int]) -> str:
         """Add a constant table of indices."""
         numbers = [f"{value}U" for value in values]
+        self.size += 4 * len(numbers)
         full = f"{self.prefix}_{name}"
         self.tables.append(f"static const uint32_t {full}[{len(numbers)}] = {{\n{wrapped(numbers)}\n}};")
         return full

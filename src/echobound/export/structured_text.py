@@ -1,6 +1,7 @@
 """Structured Text after IEC 61131-3, experimental: one function block in LREAL; a call is a sample.
 
-No compiler for it could be had where this was written: what is checked is a translation of the text to Python.
+No compiler for it could be had where this was written: what is checked is a translation of the text to Python, and that
+a parser with a grammar of its own reads it.
 """
 
 from __future__ import annotations

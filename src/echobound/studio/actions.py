@@ -9,10 +9,10 @@ from typing import Any
 from echobound.data.options import ReadingOptions
 from echobound.errors import InputError
 from echobound.export import TARGETS, get_target
-from echobound.studio.drafts import as_file, call, names_in, read_like, text_in
+from echobound.studio.drafts import call, names_in, read_like, text_in
 from echobound.studio.form import typed_options
 from echobound.studio.jobs import Jobs
-from echobound.studio.workspace import EXPORTS
+from echobound.studio.workspace import EXPORTS, as_file
 
 AFTERWARDS = (
     "A further run with other settings, chosen after this look, is not covered by this certificate: it has one of its"
@@ -79,7 +79,7 @@ def _generalise(run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[st
     files, criterion = names_in(given, "files"), text_in(given, "criterion")
     for name in files:
         jobs.space.file(name)
-    columns = jobs.columns_of(run) if files else {}
+    columns = jobs.columns_of(jobs.space.name_of(run)) if files else {}
     arguments = ["generalise", run, *(as_file(name) for name in files), *typed_options(ReadingOptions, columns)]
     arguments += ["--criterion", criterion] if criterion else []
     asked = f", criterion={criterion!r}" if criterion else ""
@@ -96,9 +96,9 @@ def _generalise(run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[st
     return arguments, "\n".join([*lines, "print(second.statements)"])
 
 
-def _export(run: str, given: Mapping[str, Any], _: Jobs) -> tuple[list[str], str]:
+def _export(run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple[list[str], str]:
     target = get_target(str(given.get("to") or "fmu"))
-    name = run.rpartition("/")[2]
+    name = jobs.space.name_of(run).rpartition("/")[2]
     output = f"{run}/{EXPORTS}/{name}-{target.name}" if target.folder else f"{run}/{EXPORTS}/{name}{target.suffix}"
     arguments = ["export", run, "--to", target.name, "--output", output]
     check = given.get("check") is True
@@ -162,5 +162,5 @@ def order_of(kind: str, run: str, given: Mapping[str, Any], jobs: Jobs) -> tuple
     path = jobs.space.run(run)
     if not (path / "certificate.json").exists():
         raise InputError(f"{run} is not finished: wait for its certificate")
-    arguments, python = ACTIONS[kind].order(as_file(run), given, jobs)
+    arguments, python = ACTIONS[kind].order(jobs.space.typed(run), given, jobs)
     return [*arguments, "--json"], python

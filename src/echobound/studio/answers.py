@@ -8,7 +8,6 @@ from typing import Any
 from echobound.errors import InputError
 from echobound.files import read_json
 from echobound.studio.actions import ACTIONS, AFTERWARDS, order_of
-from echobound.studio.drafts import as_file
 from echobound.studio.events import EventsHandler
 from echobound.studio.handlers import Guarded
 from echobound.studio.intake import Curves, File, Files
@@ -41,7 +40,7 @@ class Run(Guarded):
             "plan": plan,
             "page": path is not None and (path / "report.html").is_file(),
             "exports": [] if path is None else list(exported(path)),
-            **_commands(name, jobs, finished=bool(facts.get("certified"))),
+            **_commands(studio.space.typed(name), jobs, finished=bool(facts.get("certified"))),
             "looks": studio.overview.same_data(name),
             "afterwards": AFTERWARDS,
             "actions": {
@@ -51,15 +50,15 @@ class Run(Guarded):
         }
 
 
-def _commands(name: str, jobs: list[dict[str, Any]], *, finished: bool) -> dict[str, str]:
+def _commands(place: str, jobs: list[dict[str, Any]], *, finished: bool) -> dict[str, str]:
     """What made a run, or looks at one that was started elsewhere."""
     made = next((job for job in jobs if job["kind"] == "identify"), None)
     if made is not None:
         return {"command": made["command"], "python": made["python"]}
-    python = f"from echobound import RunFolder\n\nfolder = RunFolder({name!r})\n"
+    python = f"from echobound import RunFolder\n\nfolder = RunFolder({place!r})\n"
     if finished:
-        return {"command": typed(["show", as_file(name)]), "python": f"{python}print(folder.certificate.statement)"}
-    return {"command": typed(["watch", as_file(name)]), "python": f"{python}print(folder.plan)"}
+        return {"command": typed(["show", place]), "python": f"{python}print(folder.certificate.statement)"}
+    return {"command": typed(["watch", place]), "python": f"{python}print(folder.plan)"}
 
 
 class Result(Guarded):

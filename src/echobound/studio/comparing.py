@@ -15,11 +15,11 @@ from echobound.data import Record, read_records
 from echobound.data.options import ReadingOptions
 from echobound.errors import EchoboundError, InputError
 from echobound.runs import RunFolder
-from echobound.studio.drafts import ROLES, as_file, read_like, timed
+from echobound.studio.drafts import ROLES, read_like, timed
 from echobound.studio.form import typed_options
 from echobound.studio.jobs import Jobs, typed
 from echobound.studio.tables import thinned
-from echobound.studio.workspace import Workspace
+from echobound.studio.workspace import Workspace, as_file
 
 MOST_MODELS = 8
 KEPT = 6
@@ -153,22 +153,25 @@ class Comparison:
         for run, which in models:
             folder = RunFolder(self.space.run(run))
             delivered = folder.model is _model(folder, which)
-            named.append(as_file(run) if delivered else f"{as_file(run)}/{which}.npz")
+            place = self.space.typed(run)
+            named.append(place if delivered else f"{place}/{which}.npz")
         columns = typed_options(ReadingOptions, self.jobs.columns_of(models[0][0]))
         return typed(["compare", *named, as_file(key.removeprefix("file:")), *columns])
 
     def _python(self, models: Sequence[tuple[str, str]], key: str) -> str:
         """The same comparison in Python."""
         lines = ["from echobound import RunFolder, compare", ""]
-        names = ", ".join(f"{f'{run} {which}'!r}: RunFolder({run!r}).{which}" for run, which in models)
+        names = ", ".join(
+            f"{f'{run} {which}'!r}: RunFolder({self.space.typed(run)!r}).{which}" for run, which in models
+        )
         if key.startswith("file:"):
             lines = ["from echobound import RunFolder, compare, read_records", ""]
             run = models[0][0]
-            lines += read_like(run, self.jobs.columns_of(run))
+            lines += read_like(self.space.typed(run), self.jobs.columns_of(run))
             lines.append(f"[record] = read_records({key.removeprefix('file:')!r}, **columns)")
         else:
             run, role, number = key.removeprefix("run:").rsplit(":", 2)
-            lines.append(f"record = RunFolder({run!r}).experiments.{role}[{number}]")
+            lines.append(f"record = RunFolder({self.space.typed(run)!r}).experiments.{role}[{number}]")
         return "\n".join([*lines, f"print(compare(record, {{{names}}}))"])
 
 

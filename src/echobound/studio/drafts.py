@@ -14,7 +14,7 @@ from echobound.errors import InputError
 from echobound.plan import Plan, SettledPlan, settle_validation
 from echobound.plan.validation import Validation
 from echobound.studio.form import read_settings, typed_options
-from echobound.studio.workspace import Workspace, shown
+from echobound.studio.workspace import Workspace, as_file, shown
 
 ROLES = ("training", "validation", "test")
 Records = Mapping[str, tuple[Record, ...]]  # by role
@@ -170,11 +170,6 @@ def read_like(run: str, columns: Mapping[str, Any]) -> list[str]:
     given = {name: repr(value) for name, value in columns.items()}
     written = ", ".join(f"{name}={value}" for name, value in (like | given).items())
     return [f"record = RunFolder({run!r}).experiments.training[0]", f"columns = dict({written})"]
-
-
-def as_file(name: str) -> str:
-    """A file as an argument: one that looks like an option gets its folder in front."""
-    return f"./{name}" if name.startswith("-") else name
 
 
 def _mapping(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:

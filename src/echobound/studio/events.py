@@ -36,7 +36,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def _look(self) -> bool:
-        path = self.space.path / self.name  # `name` was looked up, or is that of an order
+        path = self.space.place(self.name)
         if not (path / "plan.json").exists():
             return False
         if self.live is None:

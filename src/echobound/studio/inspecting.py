@@ -12,10 +12,10 @@ from echobound.data import Inspection, inspect_file
 from echobound.data.facts import ColumnFacts
 from echobound.data.formats import read_table
 from echobound.data.options import ReadingOptions
-from echobound.studio.drafts import as_file
 from echobound.studio.form import option, typed_options
 from echobound.studio.jobs import typed
 from echobound.studio.tables import Tables
+from echobound.studio.workspace import as_file
 
 LAYOUT = tuple(name for name in inspect.signature(read_table).parameters if name != "path")
 """What decides where a table stands in its file; columns follow from it."""

@@ -21,11 +21,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from echobound.errors import DamagedFile, EchoboundError, InputError
+from echobound.errors import EchoboundError, InputError
 from echobound.files import read_json, write_json
 from echobound.runs.lock import holder
 from echobound.studio.security import sealed
 from echobound.studio.workspace import Workspace, shown
+from echobound.typed import from_json
 
 State = Literal["queued", "running", "done", "stopped", "failed", "interrupted"]
 TAIL = 4096  # bytes of a complaint that are read
@@ -135,10 +136,10 @@ class Jobs:
         """All orders, the oldest first; a file that is no order is passed over."""
         found = []
         for path in sorted((self.space.desk / "jobs").glob("*.json")):
-            with suppress(DamagedFile, EchoboundError, TypeError):
-                order = Order(**read_json(path))
-                if order.key == path.stem:
-                    found.append(Order(**{**asdict(order), "arguments": tuple(map(str, order.arguments))}))
+            with suppress(EchoboundError, TypeError):
+                order = from_json(Order, read_json(path))
+                if order.key == path.stem and not any(part in ("", "..") for part in order.run.split("/")):
+                    found.append(order)
         return found
 
     def find(self, key: str) -> Job:
@@ -253,7 +254,7 @@ class Jobs:
             return
         pid = self._path(key, "run").read_text().strip()
         if not pid:  # the server died between starting it and writing its number down
-            held = holder(self.space.path / job.order.run)
+            held = holder(self.space.place(job.order.run))
             pid = "" if held is None else str(held["pid"] or "")
         if not pid.isdecimal():
             raise InputError("it has just been started: try again in a second")

@@ -77,7 +77,7 @@ class Overview:
         """What the journal beside a run knows of searches on its data, also of those whose folders are gone."""
         from echobound.runs.journal import Journal
 
-        path = self.space.path / name
+        path = self.space.place(name).resolve()
         entries, prefix = Journal(path.parent).entries(), name.rpartition("/")[0]
         data = next((entry["data"] for entry in entries if entry["plan"] == plan), None)
         known, found = {one["name"]: one for one in self.runs()}, []
@@ -96,8 +96,8 @@ class Overview:
 
 
 def _files(jobs: list[Job]) -> list[str]:
-    """The data files that a run was ordered with; not known of one that was started elsewhere."""
-    return [str(name) for job in jobs for name in job.order.about.get("files", ())]
+    """The data files that a run was ordered with here; not known of one that was started elsewhere."""
+    return [str(name) for job in jobs if job.order.ours for name in job.order.about.get("files", ())]
 
 
 def stamp(path: Path) -> tuple[int, int] | None:

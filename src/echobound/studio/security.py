@@ -18,6 +18,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from echobound.errors import EchoboundError, InputError
@@ -146,6 +147,7 @@ class Gate:
             raise Refused(401, "open the address that the command printed: it ends with a token, and lets you in")
 
 
+@cache
 def key_of_user() -> bytes:
     """A secret of this user, outside of any folder that could have come from somebody else.
 

@@ -111,6 +111,20 @@ class Workspace:
             raise InputError(f"there is no run {shown(name)} in the folder: it may have been moved or removed")
         return found
 
+    def typed(self, name: str) -> str:
+        """A run as an argument of a command that is typed in the folder; the folder itself may be the run."""
+        if name == self.path.name and is_run(self.path):
+            return "."
+        return as_file(name)
+
+    def name_of(self, typed: str) -> str:
+        """The name of a run that is typed so."""
+        return self.path.name if typed == "." else typed.removeprefix("./")
+
+    def place(self, name: str) -> Path:
+        """Where a run is, or will be; its name was looked up, or is that of an order."""
+        return self.path / self.typed(name)
+
     def new_run(self, name: str) -> Path:
         """Where a new run goes; each part of its name is checked."""
         parts = name.split("/")
@@ -179,6 +193,11 @@ def is_run(folder: Path) -> bool:
     with suppress(OSError):
         return stat.S_ISREG((folder / "plan.json").lstat().st_mode)
     return False
+
+
+def as_file(name: str) -> str:
+    """A file as an argument: one that looks like an option gets its folder in front."""
+    return f"./{name}" if name.startswith("-") else name
 
 
 def safe_name(name: str) -> str:

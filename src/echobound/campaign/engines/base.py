@@ -63,6 +63,10 @@ class Engine(ABC):
         """Withdraw the batches that no worker has begun, and return them."""
         return {future for future in waiting if future.cancel()}
 
+    def elsewhere(self, overdue: Iterable[Future[Report]]) -> set[Future[Report]]:
+        """Take batches from workers that seem to be stopped, where there are others for them, and return them."""
+        return set()
+
     def check(self) -> None:  # noqa: B027 (most engines have nothing to check)
         """Raise an error if no batch can be finished any more."""
 

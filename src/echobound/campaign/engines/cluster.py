@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import logging
+import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from echobound.campaign.engines.base import Engine, Report, evaluate
 from echobound.campaign.machine import worker_count
@@ -18,7 +19,11 @@ from echobound.candidates import Candidates
 from echobound.errors import MissingExtra, RunError
 from echobound.runs.provenance import require_same_versions
 
+T = TypeVar("T")
+ANSWER = 30.0  # seconds for all workers to answer, after which it is said that one does not
 REFRESH = 2.0  # seconds after which workers are counted again
+LIFELESS = 15.0  # seconds since a worker said that it lives, after which it may be stopped: it does every few seconds
+SHUNNED = 300.0  # seconds for which a worker that seems to be stopped is given nothing, where there are others
 SILENT = 120.0  # seconds after which a scheduler that does not answer is lost
 
 
@@ -55,6 +60,8 @@ class Dask(Engine):
         self._candidates: Candidates | None = None
         self._data: Any = None
         self._counted, self._heard, self._warned = 0.0, time.monotonic(), False
+        self._addresses: list[str] = []
+        self._shunned: dict[str, float] = {}  # workers that seem to be stopped, and until when they are taken to be
         try:
             self._require_workers()
         except BaseException:
@@ -99,8 +106,27 @@ class Dask(Engine):
 
             return {name: of(name) for name in ("echobound", "numpy")}
 
-        for worker, found in self._client.run(versions).items():
+        for worker, found in self._answered(lambda: self._client.run(versions), "said their versions").items():
             require_same_versions(worker, found)
+
+    def _answered(self, ask: Callable[[], T], what: str) -> T:
+        """What all workers answer. One that was stopped never does, and Dask would wait for it without a word."""
+        answer: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(ask())
+            except BaseException as error:  # raised where it is waited for
+                answer.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        while not wait([answer], timeout=ANSWER).done:
+            warnings.warn(
+                f"not all workers of the Dask scheduler at {self.address} have {what}: is one of them stopped?"
+                " Continue or end it, or wait until Dask takes it for lost; Ctrl-C ends",
+                stacklevel=2,
+            )
+        return answer.result()
 
     @property
     def workers(self) -> int:
@@ -113,7 +139,8 @@ class Dask(Engine):
         if time.monotonic() - self._counted <= REFRESH:
             return
         try:
-            self._workers = sum(self._client.nthreads(callback_timeout=REFRESH).values())
+            threads = self._client.nthreads(callback_timeout=REFRESH)
+            self._addresses, self._workers = list(threads), sum(threads.values())
         except (TimeoutError, OSError):  # it may be busy, or about to be lost: the last count must do, for a while
             silent = time.monotonic() - self._heard
             if silent > SILENT:
@@ -137,43 +164,89 @@ class Dask(Engine):
 
     def _scatter(self) -> None:
         with self._scheduler_errors():
-            [self._data] = self._client.scatter([self._candidates], broadcast=True, hash=False)
+            [self._data] = self._answered(
+                lambda: self._client.scatter([self._candidates], self._trusted, broadcast=True, hash=False),
+                "taken the data",
+            )
 
     def submit(self, indices: Sequence[int]) -> Future[Report]:
         """Have a batch scored."""
         if self._data is None:
             self._scatter()
+        # A preference, not a condition: those that are trusted may leave.
+        prefer = {} if (trusted := self._trusted) is None else {"workers": trusted, "allow_other_workers": True}
         with self._scheduler_errors():
-            task = self._client.submit(evaluate, self._data, indices, pure=False)
+            task = self._client.submit(evaluate, self._data, indices, pure=False, **prefer)
         promise: Future[Report] = Future()
         self._tasks[promise] = task
         task.add_done_callback(partial(self._deliver, promise))
         return promise
 
     def _deliver(self, promise: Future[Report], task: Any) -> None:
-        """Pass on the outcome of a task."""
+        """Pass on the outcome of a task; rows are fetched beside, since a worker that is stopped holds its own."""
+        if task.status == "finished":
+            threading.Thread(target=self._fetch, args=(promise, task), daemon=True).start()
+        else:
+            self._settle(promise, task.exception() if task.status == "error" else Lost())
+
+    def _fetch(self, promise: Future[Report], task: Any) -> None:
+        try:
+            report = task.result()
+        except Exception:  # its worker went before the rows could be fetched
+            self._settle(promise, Lost())
+        else:
+            self._settle(promise, report)
+
+    def _settle(self, promise: Future[Report], outcome: Report | BaseException) -> None:
         self._tasks.pop(promise, None)
         if not promise.set_running_or_notify_cancel():
             return
-        if task.status == "finished":
-            try:
-                promise.set_result(task.result())
-                return
-            except Exception:  # its worker went before the rows could be fetched
-                promise.set_exception(Lost())
-        elif task.status == "error":
-            promise.set_exception(task.exception())
+        if isinstance(outcome, BaseException):
+            promise.set_exception(outcome)
         else:
-            promise.set_exception(Lost())
+            promise.set_result(outcome)
 
     def cancel(self, waiting: Iterable[Future[Report]]) -> set[Future[Report]]:
         """Withdraw the batches that no worker has begun, and return them."""
         tasks = {promise: task for promise in waiting if (task := self._tasks.get(promise)) is not None}
         with self._scheduler_errors():
             begun = {key for stacks in self._client.call_stack(list(tasks.values())).values() for key in stacks}
-            left = {promise for promise, task in tasks.items() if task.key not in begun and promise.cancel()}
+            idle = {promise for promise, task in tasks.items() if task.status == "pending" and task.key not in begun}
+            left = {promise for promise in idle if promise.cancel()}
             self._client.cancel([tasks[promise] for promise in left])
         return left
+
+    @property
+    def _trusted(self) -> list[str] | None:
+        """Workers that do not seem to be stopped; None if that is all or none of them."""
+        now = time.monotonic()
+        self._shunned = {address: until for address, until in self._shunned.items() if until > now}
+        others = [address for address in self._addresses if address not in self._shunned]
+        return others if 0 < len(others) < len(self._addresses) else None
+
+    def elsewhere(self, overdue: Iterable[Future[Report]]) -> set[Future[Report]]:
+        """Take batches back where workers give no sign of life or are paused; these get nothing for a while.
+
+        A process that was stopped keeps its connection, and Dask waits for it for five minutes. The batches of others
+        may wait for it too, since Dask keeps no more copies of the data than it thinks it needs: they are sent again.
+        """
+
+        def stopped(dask_scheduler: Any) -> list[str]:  # travels by value: a scheduler may lack echobound
+            import time
+
+            workers, now = dask_scheduler.workers.values(), time.time()
+            return [w.address for w in workers if w.status.name == "paused" or now - w.last_seen > lifeless]
+
+        lifeless = LIFELESS
+        tasks = {promise: task for promise in overdue if (task := self._tasks.get(promise)) is not None}
+        with self._scheduler_errors():
+            self._shunned |= dict.fromkeys(self._client.run_on_scheduler(stopped), time.monotonic() + SHUNNED)
+            if self._trusted is None:
+                return set()
+            taken = {promise for promise in tasks if promise.cancel()}
+            self._client.cancel([tasks[promise] for promise in taken])
+        self._data = None if taken else self._data
+        return taken
 
     def check(self) -> None:
         """Raise an error if the scheduler is lost."""

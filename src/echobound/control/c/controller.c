@@ -52,7 +52,10 @@ static void ctl_own(double w[CTL_WIDTH], double own[CTL_OUTPUTS], int is_free[CT
             sum += ctl_readout_values[k] * w[ctl_readout_columns[k]];
         }
         own[i] = (CTL_CLIPS != 0) ? ctl_between(sum, ctl_clip_low[i], ctl_clip_high[i]) : sum;
-        is_free[i] = !(own[i] < sum) && !(own[i] > sum);
+        is_free[i] = 1;
+        if ((own[i] < sum) || (own[i] > sum)) {
+            is_free[i] = 0;
+        }
     }
 }
 
@@ -130,16 +133,24 @@ static void ctl_measure(ctl_controller *c, const double y[CTL_OUTPUTS], ctl_resu
     double own[CTL_OUTPUTS];
     ctl_present(c, own);
     for (size_t i = 0U; i < CTL_OUTPUTS; i++) {
-        result->lost[i] = isfinite(y[i]) ? 0 : 1;
+        result->lost[i] = 1; /* NAN, too */
+        if (fabs(y[i] - ctl_output_offset[i]) <= ctl_believable[i]) {
+            result->lost[i] = 0;
+        }
         result->refused[i] = 0;
         if (result->lost[i] == 0) {
             const double innovation = fabs(y[i] - (own[i] + c->offset[i]));
             int far = 0;
             if (c->seen[i] >= CTL_FEWEST) {
                 const double spread = 1.4826 * ctl_median(c, i);
-                far = innovation > (CTL_GATE * ((spread > ctl_floor[i]) ? spread : ctl_floor[i]));
+                const double least = (spread > ctl_floor[i]) ? spread : ctl_floor[i];
+                if (innovation > (CTL_GATE * least)) {
+                    far = 1;
+                }
             }
-            result->refused[i] = (far != 0) && (c->far[i] < CTL_PATIENCE);
+            if ((far != 0) && (c->far[i] < CTL_PATIENCE)) {
+                result->refused[i] = 1;
+            }
             c->far[i] = (far != 0) ? (c->far[i] + 1U) : 0U;
             c->innovations[i][c->seen[i] % CTL_WINDOW] = innovation;
             c->seen[i]++;
@@ -317,7 +328,7 @@ static void ctl_evaluate(ctl_controller *c, ctl_plan *plan, int sensitive)
         const double moved = ctl_move(c, plan->v, p);
         cost += (ctl_move_weight[p % CTL_MOVED] * moved * moved) + (ctl_input_price[p] * plan->v[p]);
     }
-    plan->cost = isfinite(cost) ? cost : (double)INFINITY;
+    plan->cost = (isfinite(cost) != 0) ? cost : (double)INFINITY;
 }
 
 /* ---- Quadratic programs in x = [changes of the planned inputs, slacks] ---- */
@@ -365,7 +376,10 @@ static int ctl_near(const ctl_controller *c, size_t step, size_t output, int upp
         const double less = (up > down) ? down : up;
         reach += (upper != 0) ? more : less;
     }
-    return (upper != 0) ? (reach > ctl_output_high[output]) : (reach < ctl_output_low[output]);
+    if (upper != 0) {
+        return (reach > ctl_output_high[output]) ? 1 : 0;
+    }
+    return (reach < ctl_output_low[output]) ? 1 : 0;
 }
 
 static void ctl_output_rows(ctl_controller *c, int upper)
@@ -427,7 +441,7 @@ static int ctl_condense(ctl_controller *c)
         }
         sum += fabs(c->gradient[p]);
     }
-    if (!isfinite(sum)) {
+    if (isfinite(sum) == 0) {
         return 0;
     }
     c->variables = CTL_PLANNED;
@@ -474,7 +488,8 @@ static void ctl_forward(const ctl_controller *c, double a[CTL_VARIABLES])
 
 static void ctl_backward(const ctl_controller *c, double a[CTL_VARIABLES])
 {
-    for (size_t p = CTL_PLANNED; p-- > 0U;) {
+    for (size_t turn = 0U; turn < CTL_PLANNED; turn++) {
+        const size_t p = CTL_PLANNED - 1U - turn;
         double sum = a[p];
         for (size_t q = p + 1U; q < CTL_PLANNED; q++) {
             sum -= c->factor[q][p] * a[q];
@@ -540,7 +555,8 @@ static void ctl_solve(const ctl_controller *c, size_t count, double b[])
             b[i] -= c->ldl[i][k] * b[k];
         }
     }
-    for (size_t i = count; i-- > 0U;) {
+    for (size_t turn = 0U; turn < count; turn++) {
+        const size_t i = count - 1U - turn;
         b[i] /= c->ldl[i][i];
         for (size_t k = i + 1U; k < count; k++) {
             b[i] -= c->ldl[k][i] * b[k];
@@ -629,11 +645,15 @@ static int ctl_minimise(ctl_controller *c)
     ctl_forward(c, c->shifted);
     for (size_t turn = 0U; turn < CTL_TURNS; turn++) {
         const double pivot = ctl_pivot(c, count);
-        const int dependent = pivot <= CTL_SINGULAR;
-        double size = (dependent != 0) ? (double)INFINITY : 1.0;
+        int dependent = 0;
+        double size = 1.0;
         size_t out = count;
         double sign = 1.0;
         size_t worst;
+        if (pivot <= CTL_SINGULAR) {
+            dependent = 1;
+            size = (double)INFINITY;
+        }
         if (dependent != 0) {
             for (size_t i = 0U; (i + 1U) < count; i++) {
                 c->target[i] = -c->gram[i][count - 1U];
@@ -791,7 +811,7 @@ static double ctl_improve(ctl_controller *c, ctl_result *result)
         }
         residual = (double)INFINITY;
     }
-    if ((found != 0) && !isfinite(residual)) {
+    if ((found != 0) && (isfinite(residual) == 0)) {
         /* The last step was taken and not looked at again: one more quadratic program says how good it is. */
         if ((ctl_condense(c) != 0) && (ctl_minimise(c) != 0)) {
             residual = ctl_residual(c);
@@ -829,20 +849,25 @@ static void ctl_begin(ctl_controller *c, int shifted)
 /* The reference for the next samples; 1 if something else than what was known before. */
 static int ctl_take_reference(ctl_controller *c, const double reference[], size_t rows, ctl_result *result)
 {
-    int news = ((c->has_wanted == 0) || (c->finished == 0)) ? 1 : 0;
+    int news = 0;
+    if ((c->has_wanted == 0) || (c->finished == 0)) {
+        news = 1;
+    }
     result->reference_held = 0;
     for (size_t i = 0U; i < CTL_OUTPUTS; i++) {
         double held = c->held[i];
         for (size_t j = 0U; j < CTL_HORIZON; j++) {
             const size_t row = (j < rows) ? j : (rows - 1U);
-            const double given = reference[(row * CTL_OUTPUTS) + i];
+            const double given = (rows > 0U) ? reference[(row * CTL_OUTPUTS) + i] : (double)NAN;
             const double expected = c->wanted[(j + 1U < CTL_HORIZON) ? (j + 1U) : j][i];
-            if (isfinite(given)) {
+            if (isfinite(given) != 0) {
                 held = given;
             } else {
                 result->reference_held = 1;
             }
-            news |= ((held < expected) || (held > expected)) ? 1 : 0;
+            if ((held < expected) || (held > expected)) {
+                news = 1;
+            }
             c->wanted[j][i] = held;
         }
         c->held[i] = c->wanted[0][i];
@@ -851,16 +876,24 @@ static int ctl_take_reference(ctl_controller *c, const double reference[], size_
     return news;
 }
 
-static void ctl_take_disturbance(ctl_controller *c, const double disturbance[], size_t rows)
+/* Known disturbances for this and the next samples; 1 if what was known before stands in for any. */
+static int ctl_take_disturbance(ctl_controller *c, const double disturbance[], size_t rows)
 {
+    int stands_in = 0;
     for (size_t i = 0U; i < ctl_known; i++) {
         double held = c->known[0][i];
         for (size_t j = 0U; j <= CTL_HORIZON; j++) {
-            const double given = disturbance[(((j < rows) ? j : (rows - 1U)) * ctl_known) + i];
-            held = isfinite(given) ? given : held;
+            const size_t row = (j < rows) ? j : (rows - 1U);
+            const double given = (rows > 0U) ? disturbance[(row * ctl_known) + i] : (double)NAN;
+            if (isfinite(given) != 0) {
+                held = given;
+            } else {
+                stands_in = 1;
+            }
             c->known[j][i] = held;
         }
     }
+    return stands_in;
 }
 
 static void ctl_apply(ctl_controller *c, const double u[CTL_MOVED])
@@ -878,18 +911,27 @@ void ctl_start(ctl_controller *controller, const double u[CTL_MOVED], const doub
     double w[CTL_WIDTH];
     double own[CTL_OUTPUTS];
     double rest[CTL_INPUTS + CTL_OUTPUTS];
+    double measured[CTL_OUTPUTS];
     (void)memset(c, 0, sizeof(*c));
     for (size_t i = 0U; i < CTL_MOVED; i++) {
-        c->applied[i] = ctl_between(u[i], ctl_input_low[i], ctl_input_high[i]);
+        const double given = (isfinite(u[i]) != 0) ? u[i] : ctl_middle[i];
+        c->applied[i] = ctl_between(given, ctl_input_low[i], ctl_input_high[i]);
     }
-    ctl_take_disturbance(c, disturbance, 1U);
+    for (size_t i = 0U; i < ctl_known; i++) {
+        c->known[0][i] = ctl_middle[CTL_MOVED + i];
+    }
+    (void)ctl_take_disturbance(c, disturbance, 1U);
     ctl_apply(c, c->applied);
     ctl_load(w, c->state, c->input);
     for (size_t i = 0U; i < CTL_INPUTS; i++) {
         rest[i] = w[FIRST_INPUT + i];
     }
     for (size_t i = 0U; i < CTL_OUTPUTS; i++) {
-        rest[CTL_INPUTS + i] = (CTL_FROM_MEAN != 0) ? ctl_mean[i] : ctl_scaled(y[i], i);
+        measured[i] = (ctl_mean[i] * ctl_output_span[i]) + ctl_output_offset[i];
+        if (fabs(y[i] - ctl_output_offset[i]) <= ctl_believable[i]) {
+            measured[i] = y[i];
+        }
+        rest[CTL_INPUTS + i] = (CTL_FROM_MEAN != 0) ? ctl_mean[i] : ctl_scaled(measured[i], i);
         w[FIRST_OUTPUT + i] = rest[CTL_INPUTS + i];
     }
     for (size_t i = 0U; i < CTL_STATES; i++) {
@@ -912,9 +954,9 @@ void ctl_start(ctl_controller *controller, const double u[CTL_MOVED], const doub
     }
     ctl_present(c, own);
     for (size_t i = 0U; i < CTL_OUTPUTS; i++) {
-        c->offset[i] = y[i] - own[i];
-        c->fed[i] = y[i];
-        c->held[i] = y[i];
+        c->offset[i] = measured[i] - own[i];
+        c->fed[i] = measured[i];
+        c->held[i] = measured[i];
     }
 }
 
@@ -924,12 +966,14 @@ void ctl_step(ctl_controller *controller, const double reference[], size_t rows,
     ctl_controller *const c = controller;
     double best[CTL_PLANNED];
     int news;
-    size_t starts;
+    size_t starts = 1U;
     (void)memset(result, 0, sizeof(*result));
     ctl_measure(c, y, result);
     news = ctl_take_reference(c, reference, rows, result);
-    ctl_take_disturbance(c, disturbance, disturbance_rows);
-    starts = ((c->has_plan != 0) && (news != 0)) ? CTL_STARTS : 1U;
+    result->disturbance_held = ctl_take_disturbance(c, disturbance, disturbance_rows);
+    if ((c->has_plan != 0) && (news != 0)) {
+        starts = CTL_STARTS;
+    }
     result->cost = (double)INFINITY;
     result->residual = (double)INFINITY;
     for (size_t start = 0U; start < starts; start++) {
@@ -944,10 +988,12 @@ void ctl_step(ctl_controller *controller, const double reference[], size_t rows,
             result->residual = residual;
         }
     }
-    result->converged = (result->residual <= CTL_TOLERANCE) ? 1 : 0;
+    if (result->residual <= CTL_TOLERANCE) {
+        result->converged = 1;
+    }
     for (size_t i = 0U; i < CTL_MOVED; i++) {
         for (size_t j = 0U; j < CTL_HORIZON; j++) {
-            c->planned[j][i] = isfinite(result->cost) ? ctl_input_of(best, j, i) : c->applied[i];
+            c->planned[j][i] = (isfinite(result->cost) != 0) ? ctl_input_of(best, j, i) : c->applied[i];
         }
         c->planned[0][i] = ctl_within(i, c->planned[0][i], c->applied[i]);
         result->u[i] = c->planned[0][i];

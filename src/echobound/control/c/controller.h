@@ -10,7 +10,10 @@
  * Inputs are planned by Gauss-Newton with a line search; each quadratic program is solved by a dual active-set method.
  * At most CTL_ITERATIONS programs are solved from each of CTL_STARTS starts, and one more to say how good the plan is;
  * the best plan found is used then, and result.converged is 0. Whatever is measured, inputs and their changes are within
- * their bounds. Nothing is allocated, and there is no global state; all work is done in the controller's own memory.
+ * their bounds. What is not a number when it starts stands for the middle of the bounds or of the training data.
+ *
+ * Memory: @memory.
+ * Nothing is allocated, and there is no global state; all work is done in the controller's own memory.
  */
 #ifndef CTL_H
 #define CTL_H
@@ -29,7 +32,8 @@ typedef struct {
     uint32_t failures;           /* those that were given up */
     int converged;               /* whether the residual is within CTL_TOLERANCE */
     int reference_held;          /* whether the last reference stands in for what is not a number */
-    int lost[CTL_OUTPUTS];       /* whether a measurement was not a number: the own output stands in */
+    int disturbance_held;        /* whether the last known disturbance does */
+    int lost[CTL_OUTPUTS];       /* whether a measurement was not a number, or beyond belief: the own output stands in */
     int refused[CTL_OUTPUTS];    /* whether it was taken for an outlier */
 } ctl_result;
 
@@ -94,7 +98,7 @@ void ctl_start(ctl_controller *controller, const double u[CTL_MOVED], const doub
 
 /* Take in the measurement of this sample, NAN where it was lost, and decide what to apply until the next one.
  * reference[rows][CTL_OUTPUTS] is wanted at the next samples, disturbance[disturbance_rows][CTL_KNOWN] is known from this
- * sample on, as far as they are known ahead, one row at least; the last row is held. */
+ * sample on, as far as they are known ahead; the last row is held and, without rows, what was known before. */
 void ctl_step(ctl_controller *controller, const double reference[], size_t rows, const double disturbance[],
     size_t disturbance_rows, const double y[CTL_OUTPUTS], ctl_result *result);
 

@@ -62,12 +62,12 @@ export class LiveDots {
     this.best.data = steps;
   }
 
-  // A network far off must not flatten the others: the picture spans from the worst fifth to the best.
+  // A network far off must not flatten the others: the picture spans from the worst quarter to the best.
   scale() {
     const sorted = this.data.y.filter(Number.isFinite).sort((a, b) => a - b);
     if (!sorted.length) return;
     const at = (share) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(share * (sorted.length - 1))))];
-    const [best, middle, far] = this.larger ? [at(1), at(0.5), at(0.1)] : [at(0), at(0.5), at(0.9)];
+    const [best, middle, far] = this.larger ? [at(1), at(0.5), at(0.25)] : [at(0), at(0.5), at(0.75)];
     const span = Math.max(Math.abs(best - far) * 1.15, Math.abs(best - middle) * 1.5) || Math.abs(best) * 0.05 || 1;
     const [low, high] = this.larger ? [best - span, best + 0.08 * span] : [best - 0.08 * span, best + span];
     if (Math.abs(low - this.y.start) + Math.abs(high - this.y.end) > 0.01 * span) this.y.setv({start: low, end: high});

@@ -120,7 +120,7 @@ async function channels(name) {
   const shown = found.columns.filter((column) => column.y.some((value) => value !== null) && roleOf(column) !== "time").slice(0, 12);
   for (const [i, column] of shown.entries()) {
     const last = i === shown.length - 1;
-    const one = chart({height: 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "sample" : "", tools: false});
+    const one = chart({height: shown.length < 4 ? 130 : 96, x, y: range(...limits(column.y)), title: column.name.slice(0, 14), unit: column.unit, xlabel: last ? "sample" : "", tools: false});
     line(one, source({x: column.x, y: column.y.map((v) => v ?? NaN)}), "x", "y", {input: "second", output: "accent", time: "soft"}[roleOf(column)] ?? "measured", 1.2);
     charts.push(one);
   }

@@ -20,8 +20,8 @@ function figures() {
     figure(number(now.best, 5), now.running ? `best ${now.score} so far` : `best ${now.score}`, "best", "lead"),
     now.running ? figure(now.rate ? `${number(now.rate, 3)} /s` : "–", "rate", "rate") : null,
     now.running ? (now.planned && now.done >= now.planned ? figure("finishing", "models, verdict, page", "left") : figure(now.remaining === null ? "–" : duration(now.remaining), "time left", "left")) : null,
-    now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null,
-    figure(now.running ? "running" : facts.state ?? "", "state", "state"));
+    now.diverged ? figure(number(now.diverged), "diverged", "diverged") : null);
+  $("progress").hidden = !now.running && now.finished;
   $("progress").value = now.planned ? now.done / now.planned : 0;
   const thinned = now.shown < now.done ? ` ${number(now.shown)} of ${number(now.done)} networks are shown: the first few of each stretch, which is a fair sample since draws are independent, and every improvement.` : "";
   const off = state.dots?.off ? ` Off the scale: ${number(state.dots.off)}.` : "";
