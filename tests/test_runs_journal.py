@@ -150,7 +150,7 @@ def test_a_journal_made_again_in_another_order_promises_no_more(records, tmp_pat
 
 
 def test_nobody_can_shop_for_the_seed_of_data(records, tmp_path):
-    """It was another one for each name of a channel, each cut, and each test file, and was said to be nobody's choice."""
+    """Each name of a channel, each cut and each test file had another one, and it was said to be nobody's choice."""
     test = ph_experiment(samples=(300, 250, 120), period=30, seed=5)[2]
     own = identify(*records, **SMALL, seed_of_data=True, run=tmp_path / "own")
     others = [identify(*other, **SMALL, seed_of_data=True) for other in guises(*records).values()]

@@ -25,6 +25,7 @@ from echobound.scenario import (
     Looks,
     Mixture,
     Optimism,
+    OuterRank,
     Patience,
     QuantileInterval,
     RankBand,

@@ -107,7 +107,9 @@ def _require_next(journal: Journal, plan: SettledPlan, data: str) -> None:
     What is stated holds in as many renewals as were planned, one after the other: not in the best of more.
     """
     step = plan.renewal
-    for entry in () if step is None else journal.of_networks(step.plan):
+    if step is None:
+        return
+    for entry in journal.of_networks(step.plan):
         if entry["plan"] == plan.digest:  # this very one, resumed
             continue
         if entry["data"] == data:

@@ -30,7 +30,7 @@ from echobound.scores import Score
 class HeldOutRows:
     """How estimators are validated: fitted to the first rows, scored on the rest."""
 
-    samples: int
+    fitted: int
     held: int
     data: str
     tested: bool = False
@@ -40,13 +40,18 @@ class HeldOutRows:
     @property
     def shape(self) -> Shape:
         """How many rows are fitted to."""
-        return Shape(self.samples)
+        return Shape(self.fitted)
+
+    @property
+    def samples(self) -> str:
+        """Digest of the rows, which have no names or times besides."""
+        return self.data
 
     @property
     def folds(self) -> tuple[Fold, ...]:
         """The one fold."""
-        end = self.samples + self.held
-        return (Fold((Segment(0, 0, self.samples, 0),), (Segment(0, self.samples, end, 0),)),)
+        end = self.fitted + self.held
+        return (Fold((Segment(0, 0, self.fitted, 0),), (Segment(0, self.fitted, end, 0),)),)
 
 
 @dataclass(eq=False, repr=False)  # the rows would be part of it
