@@ -80,6 +80,7 @@ def printed(tmp_path_factory):
         ("simulate-plant", ["--samples", ",".join(20 * ["40"]), "--period", "10", "--output", short], 0),
         ("simulate-plant", ["--samples", "900", "--seed", "3", "--output", "long-test.csv"], 0),
         ("simulate-plant", ["--samples", "420", "--seed", "7", "--output", "later.csv"], 0),
+        ("simulate-plant", ["--samples", "420", "--seed", "8", "--output", "last.csv"], 0),
         ("demo", ["--order", "5", "--networks", "40"], 0),
         ("identify", ["train.csv", *columns, *small, "--run", "one"], 0),
         ("identify", ["train.csv", *columns, *small, *parts, "--run", "two", *rules], 0),
@@ -92,7 +93,7 @@ def printed(tmp_path_factory):
         ("audit", ["families"], 0),
         ("identify", ["growing.csv", *unstable, "--validation", "long.csv", "--run", "diverged"], 1),
         ("renew", ["one", "later.csv", "--open-loop", "--updates", "3", "--run", "renewed"], 0),
-        ("renew", ["one", "later.csv", "--open-loop", "--test", "test.csv", "--run", "tested"], 0),
+        ("renew", ["renewed", "last.csv", "--open-loop", "--test", "test.csv", "--run", "tested"], 0),
         ("show", ["one"], 0),
         ("adapt", ["one", "later.csv", "--test", "test.csv", "--output", "adapted.npz"], 0),
         ("adapt", ["one", "later.csv", "--forgetting", "1", "--output", "adapted.npz"], 0),
@@ -249,7 +250,7 @@ def test_what_the_page_says_of_the_values_holds(printed):
     assert all(set(one) == own for case in (families, families["worst"]) for one in case["families"])
     with_outputs, _, together, network, clipped, to_file, several = printed["simulate"]
     assert [set(one) for one in several["experiments"]] == [
-        {"name", "samples", "first", "start", "extrapolation", "held", "notes", "scores", "outputs"}
+        {"name", "samples", "first", "start", "extrapolation", "held", "useless", "notes", "scores", "outputs"}
     ] * 2
     assert several["experiments"][0]["outputs"] == with_outputs["outputs"]
     assert several["samples"] == sum(one["samples"] for one in several["experiments"])
