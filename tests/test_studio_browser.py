@@ -415,7 +415,7 @@ def test_the_plot_of_a_long_search_is_the_same_size_as_that_of_a_short_one(visit
     from echobound.kernels.base import row_dtype
     from echobound.runs.ledger import Ledger
 
-    folder = space / "runs" / "long"
+    folder = space / "runs" / "endless"
     folder.mkdir()
     plan = json.loads((space / "runs/first/plan.json").read_text())
     (folder / "plan.json").write_text(json.dumps({**plan, "networks": 100_001}))
@@ -425,7 +425,7 @@ def test_the_plot_of_a_long_search_is_the_same_size_as_that_of_a_short_one(visit
         rows = np.zeros(100_000, dtype=row_dtype(2))
         rows["index"], rows["scores"][:, 0] = np.arange(100_000), 80 + rng.normal(size=100_000)
         ledger.append(rows)
-        page = visit().open("/run?name=runs/long")
+        page = visit().open("/run?name=runs/endless")
         expect(page.locator("[data-key=done] dd")).to_have_text("100,000 / 100,001")
         last = np.zeros(1, dtype=row_dtype(2))
         last["index"], last["scores"][:, 0] = 100_000, 99.0

@@ -66,6 +66,7 @@ class RowReader:
         self.complete = False  # whether the search has a row for each network that is due
         self._ledger: Ledger | None = None  # while it is open for writing
         self._unusable: set[str] = set()
+        self._read: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}  # JSON files, and what they looked like
         self.verified = 0  # fresh networks of each family in verifications that have ended; known once `fresh` is read
 
     def has(self, file: str) -> bool:
@@ -73,8 +74,16 @@ class RowReader:
         return self.stored and os.path.lexists(self.path / file)  # also a link that leads nowhere: it is refused
 
     def json(self, file: str) -> dict[str, Any]:
-        """A JSON file as it stands."""
-        return read_json(self.path / file)
+        """A JSON file as it stands; it is read again only if it is another one by now."""
+        path = self.path / file
+        try:
+            now = path.lstat()
+        except OSError:
+            return read_json(path)  # which says what is wrong
+        stamp = (now.st_ino, now.st_size, now.st_mtime_ns)
+        if file not in self._read or self._read[file][0] != stamp:
+            self._read[file] = (stamp, read_json(path))
+        return self._read[file][1]
 
     @part("plan.json")
     def plan(self) -> SettledPlan:
