@@ -53,7 +53,7 @@ class Experiments:
         --------
         >>> one, two = Record(u=[0.0, 1.0], y=[2.0, 1.0]), Record(u=[3.0, 4.0], y=[5.0, 4.0])
         >>> whole = Record(u=[3.0, 4.0, 0.0, 1.0], y=[5.0, 4.0, 2.0, 1.0], output_names=["pH"])
-        >>> Experiments((one,), (two,)).samples == Experiments((whole,)).samples
+        >>> Experiments((one,), (two,)).samples == Experiments((whole,), ()).samples
         True
         """
         searched = [record for role, record in self.roles if role != "test"]

@@ -121,7 +121,7 @@ def episodes_of(test: Sequence[Record], settled: Questions, washout: int) -> lis
 
     Examples
     --------
-    >>> record = Record(u=np.zeros(1000), y=np.zeros(1000))
+    >>> record = Record(*np.random.default_rng(0).normal(size=(2, 1000)))
     >>> [len(block) for block in episodes_of([record], Questions(blocks=3, gap=50, mixing=1e-3), washout=20)]
     [300, 300, 300]
     """

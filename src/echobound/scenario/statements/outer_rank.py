@@ -21,11 +21,10 @@ from echobound.scenario.words import judged_words, outcome_words, upward
 class OuterRank(ScoreStatement):
     """Where the picked network, as it is delivered, stands among fresh ones on an outer block of data.
 
-    What blocks in turn score is each network trained on the others, so nothing is known of the one that was
-    trained again on all of them. Fresh networks, drawn and trained as it was, are independent of
-    it and of the outer data: given
-    both, each beats it there with the same probability V, and the limit of a number of trials holds, at every number of
-    them together.
+    What blocks in turn score is each network trained on the others, so nothing is known of the one that was trained
+    again on all of them. Fresh networks, drawn and trained as it was, are independent of it and of the outer data.
+    Given both, each beats it there with the same probability V, and the limit of a number of trials holds, at every
+    number of them together.
     """
 
     kind = "outer rank"
@@ -71,7 +70,7 @@ class OuterRank(ScoreStatement):
         --------
         >>> rank = OuterRank.of([80.0 - i / 10 for i in range(60)], 79.95, beta=0.05, score="fit", unit="%")
         >>> rank.rank, round(rank.epsilon, 4)
-        (2, 0.1282)
+        (2, 0.1323)
         """
         threshold = float(picked) if np.isfinite(picked) else None
         found, _ = count_violations(np.asarray(fresh, float), threshold, scoring.get("direction", "max"), "best")
