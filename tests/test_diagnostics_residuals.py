@@ -68,3 +68,17 @@ def test_too_little_is_said_to_be_so():
     u = np.zeros((30, 1))
     found = residuals_of([Piece(u, u, u)], ["u1"], ["y1"]).findings
     assert all(one.words.startswith("Not tested") and not one.alarm for one in found)
+
+
+def test_the_error_is_named_by_what_was_scored():
+    """In a run of predictions it was called the simulation error, and predicting was advised."""
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((400, 1))
+    piece = Piece(u, u + np.cumsum(rng.standard_normal((400, 1)), axis=0) / 10, u)
+    free, near, far = (residuals_of([piece], ["u1"], ["y1"], horizon).findings[0] for horizon in (None, 1, 5))
+    assert (free.alarm, near.alarm, far.alarm) == (True, True, True)
+    assert free.words.startswith("The simulation error resembles its own past")
+    assert "--horizon" in free.advice
+    assert near.words.startswith("The error of predictions 1 sample ahead resembles")
+    assert far.words.startswith("The error of predictions 5 samples ahead resembles")
+    assert "free run" not in near.advice + far.advice

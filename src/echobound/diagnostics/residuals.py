@@ -41,8 +41,10 @@ class Residuals:
     findings: tuple[Finding, ...] = ()
 
 
-def residuals_of(pieces: Sequence[Piece], inputs: Sequence[str], outputs: Sequence[str]) -> Residuals:
-    """Test what a model leaves over on data that it was not trained on.
+def residuals_of(
+    pieces: Sequence[Piece], inputs: Sequence[str], outputs: Sequence[str], horizon: int | None = None
+) -> Residuals:
+    """Test what a model leaves over on data that it was not trained on: the free run, or predictions so far ahead.
 
     Examples
     --------
@@ -60,13 +62,13 @@ def residuals_of(pieces: Sequence[Piece], inputs: Sequence[str], outputs: Sequen
     lags = max(3, min(LAGS, samples // 20, min(len(one.y) for one in pieces) // 4))
     moving = [j for j in range(len(outputs)) if max(one.error[:, j].std() for one in pieces) > 0]
     driven = [i for i in range(len(inputs)) if max(one.u[:, i].std() for one in pieces) > 0]
-    own, white = _own(pieces, moving, outputs, lags)
+    own, white = _own(pieces, moving, outputs, lags, horizon)
     crossed, findings = _inputs(pieces, driven, moving, inputs, outputs, lags)
     return Residuals(own, crossed, (white, *findings))
 
 
 def _own(
-    pieces: Sequence[Piece], moving: Sequence[int], outputs: Sequence[str], lags: int
+    pieces: Sequence[Piece], moving: Sequence[int], outputs: Sequence[str], lags: int, horizon: int | None
 ) -> tuple[dict[str, Correlation], Finding]:
     found, share = {}, {}
     for j in moving:
@@ -80,15 +82,16 @@ def _own(
     least = min((one.p_value for one in found.values()), default=1.0) * max(len(found), 1)
     alarm = least < RATE
     told = max(share.values(), default=0.0)
+    ahead = "sample" if horizon == 1 else "samples"
+    error = "The simulation error" if horizon is None else f"The error of predictions {horizon} {ahead} ahead"
     words = (
-        f"The simulation error resembles its own past: {per_cent(told)} of it could be told from the samples before."
+        f"{error} resembles its own past: {per_cent(told)} of it could be told from the samples before."
         if alarm
-        else "The simulation error is white: nothing of it can be told from the samples before."
+        else f"{error} is white: nothing of it can be told from the samples before."
     )
-    advice = (
-        "Disturbances act on the output, or dynamics are missing. A prediction from measured outputs (--horizon) would"
-        " be more accurate than the free run."
-    )
+    advice = "Disturbances act on the output, or dynamics are missing."
+    if horizon is None:
+        advice += " A prediction from measured outputs (--horizon) would be more accurate than the free run."
     finding = Finding("white errors", alarm, words, advice * alarm, RATE, {"p": min(1.0, least), "share": told})
     return found, finding
 

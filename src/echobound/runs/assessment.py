@@ -141,7 +141,7 @@ def _evidence(
     first = training[0]
     last = scores.get("test", scores["validation"])
     lead = linear.test_difference if test else linear.difference
-    residuals = residuals_of(pieces, first.input_names, first.output_names)
+    residuals = residuals_of(pieces, first.input_names, first.output_names, folder.plan.horizon)
     held = held_of(folder)[folder.delivered]
     role = "test" if test and "test" in held else next(iter(held), "")
     each = folder.respond(test)[folder.delivered] if test else []

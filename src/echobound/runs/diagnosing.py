@@ -49,9 +49,9 @@ class Diagnostics:
     @cached_property
     def residuals(self) -> Residuals:
         """Correlations of what the model leaves over on held-out data, with its own past and with the inputs."""
-        first = self._folder.experiments.training[0]
+        first, horizon = self._folder.experiments.training[0], self._folder.plan.horizon
         with one_blas_thread():
-            return residuals_of(held_out(self._folder)[0], first.input_names, first.output_names)
+            return residuals_of(held_out(self._folder)[0], first.input_names, first.output_names, horizon)
 
     @cached_property
     def prediction(self) -> HorizonCurve:
