@@ -1,12 +1,20 @@
 """Data that many tests share: small, but of the real plant."""
 
+import os
 import signal
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from echobound.data import Record
 from echobound.plants import ph_experiment
+
+# Nothing depends on how fast the machine is, whatever version of hypothesis is there; in CI, examples stay the same.
+settings.register_profile(
+    "echobound", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("echobound")
 
 # Looking for doctests would import it, and it changes the law broad: it is for commands in processes of their own.
 collect_ignore = ["unclipped"]
