@@ -10,7 +10,7 @@ demo: $(VENV)/.ready
 	$(BIN)/echobound demo
 
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # What we declare is what we test: the core tests and the demo of an installed wheel, with the lowest versions. The tests
 # above have the newest ones.
