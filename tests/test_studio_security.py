@@ -250,7 +250,8 @@ def test_an_upload_in_chunks_ends_at_the_limit_and_leaves_nothing(client):
             answer = raw.recv(4096).decode()
         except ConnectionError:
             answer = ""
-    assert not answer or answer.startswith("HTTP/1.1 413")
+    # The server hangs up; whether its 400 (of the protocol) arrives before that depends on what is in flight.
+    assert not answer or answer.startswith(("HTTP/1.1 400", "HTTP/1.1 413"))
     assert client.json("GET", "/api/folder")["files"][0]["name"] == "plant.csv"
     assert not (space.path / "big.csv").exists()
     for _ in range(50):
