@@ -15,7 +15,7 @@ from echobound.errors import DamagedFile, DataError, EchoboundError, InputError,
 from echobound.files import write_json
 from echobound.plan import settle_questions
 from echobound.runs.folder import RunFolder
-from echobound.runs.opening import generalisation_of
+from echobound.runs.opening import episodes_of, generalisation_of
 from echobound.scenario import Questions
 from echobound.scores import fit, rmse
 
@@ -363,3 +363,14 @@ def test_blocks_of_one_experiment_taken_for_independent_are_rejected(linear):
 
 def test_validation_data_taken_for_test_data_are_rejected(linear):
     assert improbable(missed(linear, lambda rng: [plant(rng, 0.4) for _ in range(EPISODES)], 3))
+
+
+def test_blocks_of_a_record_that_repeats_itself_are_no_episodes():
+    """A gap does not help there: they counted as independent of each other."""
+    rng = np.random.default_rng(0)
+    cut = Questions(blocks=3, gap=50, mixing=1e-3)
+    u, y = rng.normal(size=(2, 1050))
+    assert len(episodes_of([Record(u=u, y=y)], cut, washout=20)) == 3
+    again = np.resize(np.stack([u[:350], y[:350]]).T, (1050, 2))
+    with pytest.raises(DataError, match="they are not independent episodes"):
+        episodes_of([Record(u=again[:, 0], y=again[:, 1])], cut, washout=20)
